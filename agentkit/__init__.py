@@ -1,0 +1,1 @@
+"""Context management for coding agents, small enough to read."""

@@ -1,0 +1,1 @@
+"""Providers: the same agent talks to each of them."""
