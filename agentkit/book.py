@@ -79,3 +79,6 @@ def clean(notebook: Any) -> None:
         for output in cell.outputs:
             if "execution_count" in output:
                 output["execution_count"] = count
+            if "traceback" in output:
+                # A traceback names folders of this machine, and nbval compares only the error itself.
+                output["traceback"] = [f"{output['ename']}: {output['evalue']}"]

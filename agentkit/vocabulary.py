@@ -27,6 +27,9 @@ SHA256 = {
     "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
 }
 
+_PIECE = 200_000
+"""Most characters that tiktoken gets at once: a million spaces in a row overflow its stack, which ends the process."""
+
 
 class Unavailable(RuntimeError):
     """The vocabulary cannot be had offline; the text says why and what to install."""
@@ -113,6 +116,10 @@ class Tiktoken(TextEstimator):
         return self._count(text)
 
     def _encode(self, text: str) -> int:
+        # A cut between two pieces adds a token at most.
+        return sum(self._encode_piece(text[start : start + _PIECE]) for start in range(0, len(text), _PIECE))
+
+    def _encode_piece(self, text: str) -> int:
         # encode_ordinary reads "<|endoftext|>" as plain text, as a provider does; encode would raise.
         try:
             return len(self._encoding.encode_ordinary(text))

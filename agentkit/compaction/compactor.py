@@ -88,15 +88,21 @@ class Compactor:
 
         if fault := _fault(reply):
             return refuse(fault)
-        summary = self._shorten(reply.message.content.strip())
+        summary = reply.message.content.strip()
         before = self.estimator.messages(assemble(view))
-        record = Compaction(summary, view.tail[cut].id, cut, before, 0, reason, placement=self.placement, usage=reply.usage)
-        after = self.estimator.messages(assemble(Projection(view.head, record, view.tail[cut:])))
+
+        def record(text: str) -> tuple[Compaction, int]:
+            made = Compaction(text, view.tail[cut].id, cut, before, 0, reason, placement=self.placement, usage=reply.usage)
+            return made, self.estimator.messages(assemble(Projection(view.head, made, view.tail[cut:])))
+
+        # Judged as it came, before it is clipped: an echo of the history, cut to size, would still be no summary.
+        after = record(summary)[1]
         if after >= before:
             return refuse(f"the summary is longer than what it replaces: {before:,} → {after:,} tokens")
+        compaction, after = record(self._shorten(summary))
         if limit is not None and after + fixed > limit:
             return refuse(f"still over the limit: {after + fixed:,} tokens after compaction, limit {limit:,}")
-        return Outcome("done", reason, replace(record, tokens_after=after), reply.usage, request)
+        return Outcome("done", reason, replace(compaction, tokens_after=after), reply.usage, request)
 
     def _shorten(self, summary: str) -> str:
         """Clip `summary` until it fits; what is left may be denser than the whole, so once is not always enough."""

@@ -54,7 +54,7 @@ def _may_start(message: Message, boundary: Boundary) -> bool:
 
 
 def _inside_batches(messages: Sequence[Message]) -> set[int]:
-    """Return every index from behind a call to its last result; a result belongs to the newest assistant message before it."""
+    """Return every index behind a call, up to its last result. A result belongs to the newest assistant message before."""
     inside: set[int] = set()
     start, ids = 0, set[str]()
     for i, message in enumerate(messages):

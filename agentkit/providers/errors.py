@@ -32,9 +32,6 @@ _KIND_OF_CODE = {
     "service_unavailable": "overloaded",
     "model_not_found": "not_found",
     "not_found_error": "not_found",
-    "server_error": "server",
-    "internal_server_error": "server",
-    "api_error": "server",
     "timeout_error": "timeout",
 }
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from agentkit.simulator.evaluate import Unsupported, evaluate, parameters
 from agentkit.simulator.knowledge import same_file
-from agentkit.simulator.questions import FILE, Question, files_in
+from agentkit.simulator.questions import FILE, Question
 from agentkit.simulator.work import Stuck, Work, clipped
 
 SHOWN = 5
@@ -39,14 +39,15 @@ def _count_one(work: Work, path: str, noun: str) -> str:
 
 
 def stated_count(work: Work, path: str, noun: str) -> str:
-    """Return what the summary, or an answer in view, says about the count; empty if nothing, or if the file changed since."""
+    """Return what the summary or an answer in view says about a count; empty if nothing, or if the file changed since."""
     if work.known.edited(path):
         return ""
     name = re.escape(path.rpartition("/")[2])
-    pattern = rf"{name} \(([\d,]+) {noun[:-1]}" if noun == "lines" else rf"{noun} of (?:\S*/)?{name}: (.+?) \(([\d,]+) {noun}\)"
-    if match := re.search(pattern, work.known.summary):
-        tail = f": {match[1]}" if noun != "lines" else ""
-        return f"`{path}` has {match[match.lastindex or 1]} {noun}{tail}; so says the summary, the text is not in my context."
+    lines = rf"{name} \(([\d,]+ lines?)\)"
+    names = rf"{noun} of (?:\S*/)?{name}: (.+?) \(([\d,]+ \w+)\)"
+    if match := re.search(lines if noun == "lines" else names, work.known.summary):
+        counted = match[1] if noun == "lines" else f"{match[2]}: {match[1]}"
+        return f"`{path}` has {counted}; so says the summary, the text is not in my context."
     said = re.compile(rf"^`(?:\S*/)?{name}` has [\d,]+ {noun[:-1]}.*$", re.MULTILINE)
     found = [m[0] for text in work.known.said("assistant") for m in said.finditer(text)]
     return found[-1] if found else ""
@@ -148,9 +149,9 @@ def _listed(name: str, names: str) -> bool:
     for first, last in re.findall(r"(\w+) … (\w+)", names):
         stem = first.rstrip("0123456789")
         low, high, number = first[len(stem) :], last.removeprefix(stem), name.removeprefix(stem)
-        if all(n.isascii() and n.isdigit() and len(n) < 10 for n in (low, high, number)):
-            if int(low) <= int(number) <= int(high) and name.startswith(stem):
-                return True
+        digits = all(n.isascii() and n.isdigit() and len(n) < 10 for n in (low, high, number))
+        if digits and name.startswith(stem) and int(low) <= int(number) <= int(high):
+            return True
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", names) is not None
 
 
@@ -222,10 +223,5 @@ def _read_one(work: Work, path: str, *, again: bool) -> str:
         return str(stuck)
     if found.complete:
         return f"`{found.path}`: {plural(len(found.lines), 'lines')}, {len(found.text()):,} characters."
-    of = f" of {found.total:,}" if found.total else ""
-    return f"`{found.path}`: {len(found.lines):,}{of} lines came back, {len(found.text()):,} characters; the rest was left out."
-
-
-def files_named(text: str) -> str:
-    """Return the file names in `text` as a list for an answer."""
-    return ", ".join(f"`{name}`" for name in files_in(text))
+    shown = f"{len(found.lines):,} of {found.total:,} lines" if found.total else plural(len(found.lines), "lines")
+    return f"`{found.path}`: {shown} came back, {len(found.text()):,} characters; the rest was left out."

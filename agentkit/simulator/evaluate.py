@@ -1,7 +1,7 @@
 """Work out what a small Python function returns by reading its source: a tiny interpreter, so that nothing is ever run.
 
-It knows assignments, arithmetic, bit operations, comparisons, if/else and return. A counter on the object (`self.calls += 1`)
-changes no result and is passed over. Anything else is refused by name: no calls, no loops, no attributes.
+It knows assignments, arithmetic, bit operations, comparisons, if/else and return. A counter on the object
+(`self.calls += 1`) changes no result and is passed over. Anything else is refused by name: calls, loops, attributes.
 """
 
 from __future__ import annotations

@@ -6,15 +6,18 @@ import re
 from dataclasses import dataclass
 
 _NUMBERED = re.compile(r" {0,8}(\d{1,9})\t(.*)", re.DOTALL)
-_SPAN = re.compile(r"\[lines [\d,]+ to [\d,]+ of ([\d,]+)\]")
+_SPAN = re.compile(r"\[lines [\d,]+ to [\d,]+ of (\d[\d,]{0,12})\]")
 _GAP = re.compile(r"(?:\[… |… \()[\d,]+ .*left out")
-_OF_LINES = re.compile(r" of ([\d,]{1,12}) lines")
+_OF_LINES = re.compile(r" of (\d[\d,]{0,12}) lines")
 _DEFINITION = re.compile(r"^([ \t]*)(?:async )?(def|class) (\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Excerpt:
-    """A file as far as it is in view: `lines` by number, `cut` the numbers of lines shown in part, `total` if it is known."""
+    """A file as far as it is in view.
+
+    `lines` by number, `cut` the numbers of lines that are shown only in part, `total` how many there are, if that is known.
+    """
 
     path: str
     lines: dict[int, str]

@@ -12,13 +12,19 @@ from collections.abc import Iterator
 from agentkit.simulator.answers import plural, span
 from agentkit.simulator.excerpts import Excerpt
 from agentkit.simulator.knowledge import Knowledge, Step, is_edit, same_file
-from agentkit.simulator.questions import Question, decides, files_in, is_question, topic, understand
-from agentkit.simulator.recall import ABILITIES, GONE, UNKNOWN
+from agentkit.simulator.questions import Question, decides, files_in, is_question, understand
+from agentkit.simulator.recall import ABILITIES, GONE, QUOTE, UNKNOWN
 from agentkit.simulator.repairs import passed, tally
+from agentkit.simulator.topics import topic
 from agentkit.simulator.work import clipped
 
+IN_PART = "and perhaps others"
+"""The end of a list of names from a text that was clipped."""
+
 _RESULT = re.compile(r"`(\w+\([^`\n]*\))`.*?returns ([^\s;,]+?)\.?(?=;|\s|$)")
-_COUNTED = re.compile(r"^`([^`\n]+)` has ([\d,]+) (lines?|methods?|functions?|class(?:es)?)\b:? ?([^;\n]*)", re.MULTILINE)
+_COUNTED = re.compile(
+    r"^`([^`\n]+)` has (\d[\d,]{0,12}) (lines?|methods?|functions?|class(?:es)?)\b:? ?([^;\n]*)", re.MULTILINE
+)
 _ERROR = re.compile(r"\b(ERROR|FATAL|FAILED|Traceback|[A-Z]\w*(?:Error|Exception))\b|\berror:|^E  ")
 _PAST = {"count": "counted", "work": "worked"}
 
@@ -28,15 +34,18 @@ _PAST = {"count": "counted", "work": "worked"}
 
 def turns(known: Knowledge) -> Iterator[tuple[Question, str, str]]:
     """Yield (question, topic, final answer) of each turn; an empty answer means that there was none yet."""
-    starts = [i for i, _ in known.asked]
-    for (start, text), stop in zip(known.asked, [*starts[1:], len(known.messages)], strict=True):
+    stops = [*(i for i, _ in known.asked), len(known.messages)][1:]
+    for (start, text), stop in zip(known.asked, stops, strict=True):
         question = understand(text)
-        steps = [s for s in known.steps if start < s.index < stop and s.path]
-        named = question.files or tuple(s.path for s in steps[-1:])
-        if not named and not question.hint:
-            named = tuple(files_before(known, start)[-1:])
+        meant = _meant(known, question, start, stop) if question.kind in ("count", "read") else ""
         final = [m.content for m in known.messages[start + 1 : stop] if m.role == "assistant" and not m.tool_calls]
-        yield question, topic(question, named[0] if named else ""), final[-1] if final else ""
+        yield question, topic(question, meant), final[-1] if final else ""
+
+
+def _meant(known: Knowledge, question: Question, start: int, stop: int) -> str:
+    """Return the file that was meant where none is named: the last one touched in the turn, or spoken of before it."""
+    touched = [s.path for s in known.steps if start < s.index < stop and s.path]
+    return (touched or ([] if question.hint else files_before(known, start)) or [""])[-1]
 
 
 def files_before(known: Knowledge, index: int) -> list[str]:
@@ -57,8 +66,8 @@ def pending(known: Knowledge) -> list[str]:
 def open_tasks(known: Knowledge) -> list[str]:
     """Return what is still to do: questions without an answer, and tests that fail."""
     runs = _runs(known)
-    failing = [f"fix the failing tests ({tally(runs[-1].result or '')})"] if runs and not passed(runs[-1].result or "") else []
-    return pending(known) + failing
+    last = (runs[-1].result or "") if runs else ""
+    return pending(known) + ([f"fix the failing tests ({tally(last)})"] if last and not passed(last) else [])
 
 
 def wording(known: Knowledge) -> list[str]:
@@ -71,7 +80,9 @@ def decisions(known: Knowledge) -> list[str]:
     questions = [text for _, text in known.asked if understand(text).kind in ("decision", "remember", "other")]
     sentences = [s.strip() for text in questions + known.said("assistant") for s in re.split(r"(?<=[.!?])\s+|\n", text)]
     ours = (GONE, UNKNOWN, ABILITIES)
-    return [s for s in sentences if decides(s) and not is_question(s) and not any(s in text for text in ours)]
+    return [
+        s for s in sentences if decides(s) and not is_question(s) and not any(s in text for text in ours) and QUOTE not in s
+    ]
 
 
 # --- facts -----------------------------------------------------------------------------------------------------------------
@@ -79,8 +90,10 @@ def decisions(known: Knowledge) -> list[str]:
 
 def file_names(known: Knowledge) -> list[str]:
     """Return the files that were read, edited or named."""
-    used = [s.path for s in known.steps if s.path and not s.failed and s.call.name in ("read_file", "edit_file", "write_file")]
-    named = [name for _, text in known.asked for name in files_in(text)]
+    steps = [s for s in known.steps if s.path and (s.call.name == "read_file" or is_edit(s))]
+    used = [s.path for s in steps if not s.failed]
+    missing = {s.path for s in steps if s.failed} - set(used)
+    named = [name for _, text in known.asked for name in files_in(text) if name not in missing]
     return list(dict.fromkeys(_longest(name, used) for name in used + named))
 
 
@@ -121,15 +134,16 @@ def _listed(found: Excerpt, noun: str) -> str:
     seen = found.names(noun)
     if not seen:
         return ""
-    return f"{span(seen, '')} ({plural(len(seen), noun)})" if found.complete else f"{span(seen, '')} and perhaps others"
+    return f"{span(seen, '')} ({plural(len(seen), noun)})" if found.complete else f"{span(seen, '')} {IN_PART}"
 
 
 def errors(known: Knowledge) -> list[str]:
     """Return lines with an error: of searches, test runs and files that hold no program."""
     found: list[str] = []
+    last_run = _runs(known)[-1:]
     for step in known.steps:
-        path = step.path
-        if step.result and not path.endswith((".py", ".js")) and step.call.name != "list_files":
+        path, stale = step.path, step.call.name == "run_tests" and step not in last_run
+        if step.result and not stale and not path.endswith((".py", ".js")) and step.call.name != "list_files":
             rows = (re.sub(r"^\s*(\d+)\t", rf"{path}:\1: " if path else "", row) for row in step.result.split("\n"))
             found += [clipped(row, 200) for row in rows if len(row) < 2_000 and _ERROR.search(row)][:5]
     return list(dict.fromkeys(found))
@@ -139,11 +153,12 @@ def results(known: Knowledge) -> list[str]:
     """Return what answers came to, short: `f(3) = 91`, else the beginning. Counts of lines and names are facts above."""
     lines: dict[str, str] = {}
     for question, about, answer in turns(known):
-        if match := _RESULT.search(answer):
+        if match := _RESULT.search(answer[:2_000]):
             lines[match[1]] = f"{match[1]} = {match[2]}"
         elif question.kind in ("find", "tests") and answer:
             # Of several test runs only the last one says how things are.
-            lines[question.kind if question.kind == "tests" else about] = clipped(answer.replace("`", "").replace(":\n", ": "), 160)
+            key = about if question.kind == "find" else "tests"
+            lines[key] = clipped(answer.replace("`", "").replace(":\n", ": "), 160)
     return list(lines.values())
 
 
@@ -162,7 +177,7 @@ def actions(known: Knowledge) -> list[str]:
 def _done(step: Step) -> str:
     if is_edit(step):
         return f"edited {step.path}"
-    pattern = str(step.args.get("pattern", "")).removeprefix("(?i)")
+    pattern = str(step.args.get("pattern", "")).removeprefix("(?i)").removesuffix(r"\b")
     known = {"read_file": f"read {step.path}", "list_files": "listed the files", "grep": f"searched for {pattern}"}
     return known.get(step.call.name, "")
 
@@ -174,8 +189,19 @@ def tests_run(known: Knowledge) -> list[str]:
 
 def answered(known: Knowledge) -> list[str]:
     """Return the counts and results that were asked for and given, worded as finished."""
-    told = [about for q, about, answer in turns(known) if answer and q.kind in ("count", "returns")]
-    return [f"{_PAST[verb]} {rest}" for about in told for verb, _, rest in [about.partition(" ")]]
+    told = ((about, answer) for q, about, answer in turns(known) if answer and q.kind in ("count", "returns"))
+    return [f"{_finished(about)}{_outcome(answer)}" for about, answer in told]
+
+
+def _finished(about: str) -> str:
+    verb, _, rest = about.partition(" ")
+    return f"{_PAST[verb]} {rest}"
+
+
+def _outcome(answer: str) -> str:
+    """Return ": 40" for an answer that counts, ": 91" for one that works out a result, else nothing."""
+    found = [m[2] for m in _COUNTED.finditer(answer)] or [m[2] for m in _RESULT.finditer(answer[:2_000])]
+    return f": {', '.join(found)}" if found else ""
 
 
 def facts_told(known: Knowledge) -> list[str]:

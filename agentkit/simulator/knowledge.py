@@ -1,7 +1,7 @@
 """What the simulated model knows: facts found in the text of one request, and nothing else.
 
-A fact is in view as text that a tool returned, as a line of a summary, or as something said. What a policy dropped, folded or
-replaced by a summary is not found, so the model has to call a tool again, or to admit that it does not know.
+A fact is in view as text that a tool returned, as a line of a summary, or as something said. What a policy dropped,
+folded or replaced by a summary is not found, so the model has to call a tool again, or to admit that it does not know.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What a user asks, as the simulated model understands it: a table of patterns, tried from top to bottom.
 
-`understand` turns a sentence into a `Question`, `topic` turns a question back into a short phrase that keeps what it was
-about and not its wording. `understand(topic(q))` is the same question: a task in a summary can still be carried out.
+Each kind of question has one small function that recognises it. The wording may vary; what no pattern fits is `other`.
 """
 
 from __future__ import annotations
@@ -75,8 +74,8 @@ def _first_question(text: str) -> Question | None:
 
 
 def _files_read(text: str) -> Question | None:
-    pattern = r"\bfiles?\b.{0,40}\b(have|did|has) (you|we)\b|\bfiles you (have )?read\b|\bfiles read\b|(读|看)(过|了).{0,8}文件"
-    return Question("files read") if _has(pattern, text) else None
+    english = r"\bfiles?\b.{0,40}\b(have|did|has) (you|we)\b|\bfiles you (have )?read\b"
+    return Question("files read") if _has(english, text) or _has(r"(读|看)(过|了).{0,8}文件", text) else None
 
 
 def _notes(text: str) -> Question | None:
@@ -228,58 +227,3 @@ _TABLE: tuple[Callable[[str], Question | None], ...] = (
     _polite,
     _decision,
 )
-
-
-# --- and back: what a question was about -----------------------------------------------------------------------------------
-
-
-def topic(question: Question, file: str = "") -> str:
-    """Return what the question is about, as "count the methods of a.py"; empty for small talk, facts and talk about the talk.
-
-    `file` is the file that was meant where the question names none.
-    """
-    files = ", ".join(question.files) or file or (f"the {question.hint} file" if question.hint else "a file")
-    known = {
-        "tests": "run the tests and fix what fails" if question.fix else "run the tests",
-        "returns": f"work out {question.what}({', '.join(str(n) for n in question.numbers)})",
-        "count": f"count the {' and '.join(question.nouns)} of {files}",
-        "find": f"find {question.what!r}" + (f" in {files}" if files != "a file" else ""),
-        "list": "list the files",
-        "read": f"read {files}" + (" at once" if question.at_once else ""),
-        "other": _gist(question.what),
-    }
-    return known.get(question.kind, "")
-
-
-def _gist(text: str) -> str:
-    """Name the content words of a text that no pattern fits, which is less than its wording."""
-    words = [w for w in _WORD.findall(text[:FOCUS]) if content_words(w)]
-    return f"a question about {', '.join(dict.fromkeys(words[:8]))}" if words else ""
-
-
-_STOP = set(
-    "a an the this that these those it its is are was were be been am do does did has have had having will would can could "
-    "should shall may might must i you he she we they me my your our their his her us them of in on at to for from by with "
-    "about as into and or but not no if then than so what which who whom whose when where why how there here please tell "
-    "say give just also very much many any some all first again now know".split()
-)
-_WORD = re.compile(r"[^\W_][\w'-]*|[A-Za-z_]\w*")
-_CHINESE = re.compile(r"[\u4e00-\u9fff]+")
-
-
-def content_words(text: str) -> list[str]:
-    """Return the words that carry meaning, in lower case and without plural and past endings; Chinese text in pairs of characters."""
-    words = []
-    for word in _WORD.findall(text.lower()):
-        if _CHINESE.search(word):
-            words += [run[i : i + 2] for run in _CHINESE.findall(word) for i in range(len(run) - 1)]
-        elif word not in _STOP and (len(word) > 1 or word.isdigit()):
-            words.append(_stem(word))
-    return words
-
-
-def _stem(word: str) -> str:
-    for ending, left in (("'s", 2), ("ing", 4), ("ed", 4), ("s", 3)):
-        if word.endswith(ending) and len(word) - len(ending) >= left and not word.endswith("ss"):
-            return word[: -len(ending)]
-    return word

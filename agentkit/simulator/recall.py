@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from agentkit.simulator.answers import hits
 from agentkit.simulator.excerpts import excerpt
-from agentkit.simulator.questions import FILE, Question, content_words, files_in, is_question
+from agentkit.simulator.questions import FILE, Question, files_in, is_question
+from agentkit.simulator.topics import content_words
 from agentkit.simulator.work import Work, clipped
 
 GONE = (
@@ -15,6 +16,7 @@ GONE = (
     "and a summary keeps the topic, not your wording."
 )
 UNKNOWN = "I do not have that in my context."
+QUOTE = "My context says:"
 ABILITIES = (
     "I can read, list and search files, count their lines and methods, work out what a small function returns, "
     "run the tests and fix simple bugs, and remember what you tell me."
@@ -76,7 +78,7 @@ def other(work: Work, question: Question) -> str:
         return ABILITIES
     lines = [line for path in question.files for line in work.seen(path).lines.values()]
     found = _best(text, [], lines) if question.files else _best(text, work.known.notes[::-1], list(_sentences(work)))
-    return f"My context says: “{found}”" if found else UNKNOWN
+    return f"{QUOTE} “{found}”" if found else UNKNOWN
 
 
 def _best(question: str, told: list[str], sentences: list[str]) -> str:

@@ -7,6 +7,7 @@ of the module that a failing test imports, whatever the file is called. When no 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -109,8 +110,8 @@ def _modules(work: Work, test_files: list[str]) -> Iterator[Excerpt]:
                 continue  # a module of the library, or one that is not here
 
 
-# Modules that a test imports and that are no part of the project: reading them would only bring an error.
-_LIBRARY = "pytest math sys os re json pathlib random typing collections itertools functools unittest __future__".split()
+_LIBRARY = frozenset(sys.stdlib_module_names) | {"pytest"}
+"""Modules that a test imports and that are no part of the project: reading them would only bring an error."""
 
 
 def _imported(text: str) -> list[str]:

@@ -1,14 +1,15 @@
 """The summariser: the reader's answer to a request for a summary. It follows the list of what to keep, to the letter.
 
-The prompt holds a list `Keep:`, perhaps an `<earlier-summary>`, and the `<history>` as plain text. What an item names is looked
-for in the history and written under that item's name; what no item names is not written. So a list without file names makes a
-summary without file names, and an agent that has to look for its files again.
+The prompt holds a list `Keep:`, perhaps an `<earlier-summary>`, and the `<history>` as plain text. What an item names is
+looked for in the history and written under that item's name; what no item names is not written. So a list without file
+names makes a summary without file names, and an agent that has to look for its files again.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from agentkit.messages import Message, Request, ToolCall
 from agentkit.simulator import history
@@ -16,7 +17,7 @@ from agentkit.simulator.knowledge import Knowledge
 from agentkit.simulator.questions import FILE
 
 MOST_LINES = 12
-"""Lines of one item; of more, the first and the newest stay."""
+"""Lines of one item, before those of the earlier summary give way (its first and its newest stay longest)."""
 LONGEST = 300
 """Characters of one line."""
 NOTHING = "(nothing to keep)"
@@ -25,7 +26,8 @@ _LIST = re.compile(r"^Keep:\n((?:- .*(?:\n|$))+)", re.MULTILINE)
 _MARK = re.compile(r"^\[(system|user|assistant|tool)\](?: |$)", re.MULTILINE)
 _CALL = re.compile(r"<call ([\w.-]+)\((.*?)\)>(?=\s*(?:<call |<picture |\Z))", re.DOTALL)
 
-_Fact = Callable[[Knowledge], list[str]]
+_Find = Callable[[Knowledge, str], list[str]]
+"""From the history and the item's text to lines."""
 
 
 def is_summary_call(request: Request) -> bool:
@@ -33,7 +35,7 @@ def is_summary_call(request: Request) -> bool:
     last = request.messages[-1] if request.messages else None
     if last is None or last.role != "user" or request.tools:
         return False
-    return bool(_LIST.search(last.content)) and "<history>" in last.content
+    return re.search(r"^Keep:$", last.content, re.MULTILINE) is not None and "<history>" in last.content
 
 
 def summarise(request: Request) -> str:
@@ -43,7 +45,7 @@ def summarise(request: Request) -> str:
     items = [line[2:].strip() for line in listed[1].split("\n") if line[2:].strip()] if listed else []
     known = Knowledge(messages_of(_between(prompt, "history")))
     earlier = Knowledge([Message("user", f"<summary>{_between(prompt, 'earlier-summary')}</summary>")])
-    names_files = any(_names_files(item) for item in items)
+    names_files = any(_asks(_FILES, item) for item in items)
     lines = [f"{_name(item)}: {line}" for item in items for line in _lines(item, known, earlier, names_files)]
     return "\n".join(lines) or f"{_name(items[0]) if items else 'summary'}: {NOTHING}"
 
@@ -78,102 +80,113 @@ def _between(text: str, tag: str) -> str:
     return inside.rpartition(f"\n</{tag}>")[0]
 
 
-# --- from items to lines -----------------------------------------------------------------------------------------------------
+# --- from items to lines -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Aspect:
+    """What an item may ask for: the words that ask for it, where it is found, and the most lines it may take."""
+
+    words: str
+    find: _Find
+    most: int
+
+
+def _only(fact: Callable[[Knowledge], list[str]]) -> _Find:
+    return lambda known, item: fact(known)
+
+
+def _asks(words: str, item: str) -> bool:
+    return re.search(words, item, re.IGNORECASE) is not None
+
+
+_FACTS = r"|^facts?$"
+"""An item that says nothing but "facts" asks for all of them."""
+_FILES = r"\bfiles?\b|\bpaths?\b" + _FACTS
+_LINES = r"\blines?\b" + _FACTS
+_NAMES = {"classes": r"\bclass(es)?\b" + _FACTS} | dict.fromkeys(
+    ("functions", "methods"), r"\bfunctions?\b|\bmethods?\b" + _FACTS
+)
+
+
+def _files(known: Knowledge, item: str) -> list[str]:
+    counts = [(path, history.line_count(known, path) if _asks(_LINES, item) else None) for path in history.file_names(known)]
+    told = [f"{path} ({history.plural(n, 'lines')})" if n is not None else path for path, n in counts]
+    # Where the item asks for lines but not for files, a file without a count says nothing.
+    return [line for line, (_, n) in zip(told, counts, strict=True) if n is not None or _asks(_FILES, item)]
+
+
+def _names(known: Knowledge, item: str) -> list[str]:
+    return [line for noun, words in _NAMES.items() if _asks(words, item) for line in history.names(known, noun)]
+
+
+_DONE = r"\bdone\b|\bfinished\b|\bactions?\b"
+_PROGRESS = r"\bin progress\b|\bworked on now\b"
+_OPEN = r"\bopen\b|\bto[ -]?do\b|\bnext steps?\b"
+_TOLD = r"\bremember|\bnotes?\b|\bconstraints?\b"
+_WORDING = r"\bword for word\b|\bwording\b|\bverbatim\b|\bquot"
+_ASPECTS: tuple[_Aspect, ...] = (
+    _Aspect(r"\bgoals?\b|\bwants?\b|(?<!open )\btasks?\b|\btopics?\b", _only(history.goals), 8),
+    _Aspect(r"\bdecisions?\b|\bdecided\b", _only(history.decisions), 8),
+    _Aspect(rf"{_FILES}|{_LINES}", _files, 6),
+    _Aspect("|".join(_NAMES.values()), _names, 4),
+    _Aspect(r"\berrors?\b" + _FACTS, _only(history.errors), 2),
+    _Aspect(r"\bresults?\b" + _FACTS, _only(history.results), 4),
+    _Aspect(rf"\bfacts?\b|{_TOLD}", _only(history.facts_told), 6),
+    _Aspect(_DONE, _only(history.actions), 6),
+    _Aspect(_DONE, _only(history.tests_run), 1),
+    _Aspect(_DONE, _only(history.answered), 4),
+    _Aspect(_PROGRESS, _only(history.pending), 3),
+    _Aspect(_OPEN, _only(history.open_tasks), 6),
+    _Aspect(_WORDING, _only(history.wording), 12),
+)
 
 
 def _name(item: str) -> str:
     return item.partition(":")[0].strip()
 
 
-def _names_files(item: str) -> bool:
-    return re.search(r"\bfiles?\b|\bpaths?\b|^facts?$", item, re.IGNORECASE) is not None
-
-
-def _files(item: str) -> _Fact:
-    with_lines = _asks(r"\blines?\b|^facts?$", item)
-    with_names = _names_files(item)
-
-    def lines(known: Knowledge) -> list[str]:
-        counts = [(path, history.line_count(known, path)) for path in history.file_names(known)]
-        told = [f"{path} ({history.plural(n, 'lines')})" if with_lines and n is not None else path for path, n in counts]
-        return told if with_names else [line for line, (_, n) in zip(told, counts, strict=True) if n is not None]
-
-    return lines
-
-
-def _names_of(noun: str) -> Callable[[str], _Fact]:
-    return lambda item: lambda known: history.names(known, noun)
-
-
-def _just(fact: _Fact) -> Callable[[str], _Fact]:
-    return lambda item: fact
-
-
-_ALL = r"|^facts?$"
-_DONE = r"\bdone\b|\bfinished\b|\bactions?\b"
-_ASPECTS: tuple[tuple[str, Callable[[str], _Fact]], ...] = (
-    (r"\bgoals?\b|\bwants?\b|(?<!open )\btasks?\b|\btopics?\b", _just(history.goals)),
-    (r"\bdecisions?\b|\bdecided\b", _just(history.decisions)),
-    (r"\bfiles?\b|\bpaths?\b|\blines?\b" + _ALL, _files),
-    (r"\bclass(es)?\b" + _ALL, _names_of("classes")),
-    (r"\bfunctions?\b|\bmethods?\b" + _ALL, _names_of("functions")),
-    (r"\bfunctions?\b|\bmethods?\b" + _ALL, _names_of("methods")),
-    (r"\berrors?\b" + _ALL, _just(history.errors)),
-    (r"\bresults?\b" + _ALL, _just(history.results)),
-    (r"\bfacts?\b|\bremember|\bnotes?\b|\bconstraints?\b", _just(history.facts_told)),
-    (_DONE, _just(history.actions)),
-    (_DONE, _just(history.tests_run)),
-    (_DONE, _just(history.answered)),
-    (r"\bin progress\b|\bworked on now\b", _just(history.pending)),
-    (r"\bopen\b|\bto[ -]do\b|\btodo\b|\bnext steps?\b", _just(history.open_tasks)),
-    (r"\bword for word\b|\bwording\b|\bverbatim\b|\bquot", _just(history.wording)),
-)
-_LITERAL = r"\bword for word\b|\bwording\b|\bverbatim\b|\bquot|\bremember|\bnotes?\b|\bconstraints?\b"
-_UNFINISHED = r"\bin progress\b|\bworked on now\b|\bopen\b|\bto[ -]do\b|\btodo\b|\bnext steps?\b"
-
-
-def _asks(pattern: str, item: str) -> bool:
-    return re.search(pattern, item, re.IGNORECASE) is not None
-
-
 def _lines(item: str, known: Knowledge, earlier: Knowledge, names_files: bool) -> list[str]:
     """Return the lines of one item: those of the earlier summary that still hold, then the new ones."""
-    # "done: …, worded as finished" names no topic of its own: an item about actions or open ends is nothing else.
-    single = next((p for p in (_UNFINISHED, r"^done\b") if _asks(p, _name(item))), None)
-    facts = [make(item) for pattern, make in _ASPECTS if _asks(pattern, _name(item) if single else item)]
-    new = [[" ".join(line.split()) for line in fact(known)] for fact in facts]
-    old = [text for name, text in earlier.items if name == _name(item) and text != NOTHING]
-    if _asks(_UNFINISHED, _name(item)):
+    name = _name(item)
+    # Such an item is nothing else, whatever words its explanation uses ("… worded as finished", "… still to do").
+    text = name if _asks(rf"^done\b|{_PROGRESS}|{_OPEN}", name) else item
+    found = [
+        _newest(list(dict.fromkeys(aspect.find(known, text))), aspect.most)
+        for aspect in _ASPECTS
+        if _asks(aspect.words, text)
+    ]
+    new = list(dict.fromkeys(" ".join(line.split()) for lines in found for line in lines))
+    old = [line for item_name, line in earlier.items if item_name == name and line != NOTHING]
+    if _asks(rf"{_PROGRESS}|{_OPEN}", name):
         old = [line for line in old if not _settled(line, known)]
-    subjects = {_subject(line) for group in new for line in group}
-    groups = [[line for line in old if _subject(line) not in subjects], *new]
-    if not names_files and not _asks(_LITERAL, item):
-        groups = [[FILE.sub("a file", line) for line in group] for group in groups]
-    return _capped([[_short(line) for line in group] for group in groups])
+    lines = _folded(old, new)
+    if not names_files and not _asks(rf"{_TOLD}|{_WORDING}", item):
+        lines = [FILE.sub("a file", line) for line in lines]
+    return list(dict.fromkeys(line if len(line) <= LONGEST else line[: LONGEST - 1] + "…" for line in lines))
+
+
+def _folded(old: list[str], new: list[str]) -> list[str]:
+    """Join earlier and new lines. On one subject the newer line counts, unless it knows only a part."""
+    known = {_subject(line) for line in old}
+    new = [line for line in new if not (line.endswith(history.IN_PART) and _subject(line) in known)]
+    subjects = {_subject(line) for line in new}
+    kept = [line for line in old if _subject(line) not in subjects]
+    return _newest(kept, max(2, MOST_LINES - len(new))) + new
 
 
 def _subject(line: str) -> str:
-    """Return what a line is about: a newer line on the same subject replaces it."""
     return re.split(r" \(| = |: ", line, maxsplit=1)[0]
+
+
+def _newest(lines: list[str], most: int) -> list[str]:
+    """Return at most `most` lines: the first, which says how it all began, and the newest."""
+    return lines if len(lines) <= most else lines[:1] + lines[len(lines) - most + 1 :]
 
 
 def _settled(line: str, known: Knowledge) -> bool:
     """Say whether an open end of the earlier summary was closed in the history."""
-    runs = [s.result for s in known.steps if s.call.name == "run_tests" and s.result]
     if "failing tests" in line:
-        return bool(runs)  # the last run is reported anew
+        return bool(history.tests_run(known))  # the last run is reported anew
     first = known.asked[0][0] if known.asked else len(known.messages)
     return any(m.role == "assistant" and not m.tool_calls and m.content for m in known.messages[:first])
-
-
-def _short(line: str) -> str:
-    return line if len(line) <= LONGEST else line[: LONGEST - 1].rstrip() + "…"
-
-
-def _capped(groups: Sequence[list[str]]) -> list[str]:
-    """Return the lines of all groups, each once. Of too many the longest group gives, its first and its newest lines last."""
-    left = [list(dict.fromkeys(group)) for group in groups]
-    while sum(len(group) for group in left) > MOST_LINES:
-        longest = max(left, key=len)
-        del longest[1 if len(longest) > 1 else 0]
-    return list(dict.fromkeys(line for group in left for line in group))
