@@ -6,7 +6,26 @@ before the window ends. All numbers are tokens.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+
+def reserve_threshold(window: int, max_output: int) -> int:
+    """Return the threshold that leaves a reserve at the end of `window` for the answer.
+
+    The reserve is `max_output + 4,096`, at least 8,192 and at most 20,000 (jai), but never more than half the window: a
+    small model would compact all the time.
+    """
+    reserve = min(max(max_output + 4_096, 8_192), 20_000)
+    return max(1, window - min(reserve, window // 2))
+
+
+def smallest_budget(fixed: int, ratio: float) -> int:
+    """Return the smallest budget that works with a fixed prefix of `fixed` tokens and a threshold at `ratio` of the budget.
+
+    The threshold then lies at twice the fixed part: as much again for a summary and a tail. Rounded up to a hundred.
+    """
+    return math.ceil(round(2 * fixed / ratio, 6) / 100) * 100
 
 
 class BudgetError(ValueError):
@@ -42,14 +61,9 @@ class Budget:
 
     @classmethod
     def reserve(cls, window: int, max_output: int = 8_192) -> Budget:
-        """Make a budget that leaves a reserve at the end of the window for the answer.
-
-        The reserve is `max_output + 4,096`, at least 8,192 and at most 20,000 (jai), but never more than half the window: a
-        small model would compact all the time.
-        """
-        held_back = min(max(max_output + 4_096, 8_192), 20_000)
-        threshold = max(window - held_back, window // 2)
-        return cls(window, max(1, threshold), f"{window:,} − {window - threshold:,} reserve")
+        """Make a budget that leaves a reserve at the end of the window for the answer: see `reserve_threshold`."""
+        threshold = reserve_threshold(window, max_output)
+        return cls(window, threshold, f"{window:,} − {window - threshold:,} reserve")
 
     @classmethod
     def share(cls, window: int, share: float = 0.8) -> Budget:
@@ -66,11 +80,8 @@ class Budget:
         No compaction could ever help then: it would run before every request and change nothing.
         """
         if fixed >= self.threshold:
+            enough = smallest_budget(fixed, self.threshold / self.limit)
             raise BudgetError(
                 f"system prompt and tools alone need about {fixed:,} tokens, but compaction starts at {self.threshold:,}"
-                f" (budget {self.limit:,}); use a budget of at least {self._enough(fixed):,} or fewer tools"
+                f" (budget {self.limit:,}); use a budget of at least {enough:,} or fewer tools"
             )
-
-    def _enough(self, fixed: int) -> int:
-        # Twice the fixed part leaves room for a summary and a tail; rounded up to a hundred for the reader.
-        return -(-int(2 * fixed * self.limit / self.threshold) // 100) * 100

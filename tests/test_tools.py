@@ -295,6 +295,11 @@ def test_lines_are_counted_as_wc_does(box: Toolbox, folder: Path) -> None:
     assert ok(box, "read_file", path="odd.txt") == "1\ta\x0cb\u2028c\n2\tlast"
 
 
+def test_a_byte_order_mark_is_not_shown(box: Toolbox, folder: Path) -> None:
+    (folder / "bom.txt").write_bytes(b"\xef\xbb\xbfa\n")
+    assert ok(box, "read_file", path="bom.txt") == "1\ta"
+
+
 def test_an_empty_file_says_so(box: Toolbox, folder: Path) -> None:
     (folder / "empty.txt").touch()
     assert ok(box, "read_file", path="empty.txt") == "[empty.txt is empty]"
@@ -436,6 +441,7 @@ def test_places_that_overlap_count_twice(box: Toolbox, folder: Path) -> None:
         (b"a\r\nb\r\nc\r\n", "b", "b\nX", b"a\r\nb\r\nX\r\nc\r\n"),
         (b"a\r\nb\r\nc\r\n", "a\r\nb\r\n", "", b"c\r\n"),
         (b"a\r\nb\nc", "a\nb\nc", "a\nX\nc", b"a\r\nX\nc"),
+        (b"a\r\nb\nc\nd", "a\nb\nc\nd", "a\nb\nc\nX", b"a\r\nb\nc\nX"),
         (b"a\nb\n", "b\n", "b\r\nX\r\n", b"a\nb\nX\n"),
         (b"\xef\xbb\xbfa\r\n", "a\n", "b\n", b"\xef\xbb\xbfb\r\n"),
         (b"a\rb\r\n", "b", "c", b"a\rc\r\n"),

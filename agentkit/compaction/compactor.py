@@ -71,14 +71,14 @@ class Compactor:
         return self._judge(view, cut, reply, request, fixed, limit, reason)
 
     def request(self, view: Projection, cut: int) -> Request:
-        """Return the summary call: one user message of plain text, no tools, no thinking.
+        """Return the summary call: one user message of plain text, no tools, no thinking, room for `max_summary` tokens.
 
         Tools would let the model call one instead of writing, and thinking would use up the room for the summary. The price:
         a request without tools shares no prefix with the conversation, so all of it is fresh.
         """
         previous = view.compaction.summary if view.compaction else ""
         prompt = summary_prompt(flatten(view.tail[:cut], self.clip), self.keep_list, previous)
-        return Request((user(prompt),), thinking=False)
+        return Request((user(prompt),), max_output=self.max_summary, thinking=False)
 
     def _judge(
         self, view: Projection, cut: int, reply: Reply, request: Request, fixed: int, limit: int | None, reason: str

@@ -65,6 +65,7 @@ _ADVICE = {
     "overloaded": "wait and try again",
     "server": "try again",
     "timeout": "try again",
+    "broken_stream": "try again",
 }
 
 

@@ -28,8 +28,8 @@ class OpenAI:
     """A model behind an OpenAI-like server.
 
     `api_key` defaults to the environment variable `AGENTKIT_API_KEY`, then `OPENAI_API_KEY`, read when a request is
-    sent; this machine needs none and never gets the second. `transport` takes the network's place (the simulator, a
-    test); then no key is needed. `profile` defaults to the one known for the host.
+    sent; this machine needs none and never gets the second. An empty text means: send none. `transport` takes the
+    network's place (the simulator, a test); then no key is needed. `profile` defaults to the one known for the host.
 
     Limits in seconds: `timeout` for connecting and for each wait; `max_silence` without data, where keep-alive comments
     do not count (DeepSeek closes after 600); `deadline` for the whole answer. Each can be passed by one `timeout`.
@@ -110,9 +110,11 @@ class OpenAI:
         return self._url.netloc.decode("ascii")
 
     def _key(self) -> str:
+        if (given := self._given_key()) == "":
+            return ""
         local = is_loopback(self._url.host)
         names = KEY_NAMES[:1] if local else KEY_NAMES
-        return find_key(self._given_key(), names, needed=not local and self._transport is None)
+        return find_key(given, names, needed=not local and self._transport is None)
 
     def _caller(self, key: str) -> Caller:
         local = is_loopback(self._url.host)

@@ -204,6 +204,8 @@ def test_strict_server_gets_adjacent_assistant_messages_as_one() -> None:
     sent = messages(Request((user("a"), assistant("cut"), *ROUND[1:])), STRICT)
     assert [m["role"] for m in sent] == ["user", "assistant", "tool"]
     assert sent[1]["content"] == "cut" and sent[1]["tool_calls"]
+    unanswered = (user("a"), assistant("", ToolCall("c1", "f")), assistant("", ToolCall("c2", "f")))
+    assert [len(m.get("tool_calls", ())) for m in messages(Request(unanswered), STRICT)] == [0, 1, 1], "no call is lost"
     both = replace(STRICT, reasoning_field="reasoning")
     thought = (replace(assistant("x"), reasoning="1"), replace(assistant("y"), reasoning="2"))
     assert messages(Request((user("a"), *thought), tools=(F,)), both)[1] == {

@@ -32,6 +32,16 @@ from agentkit.providers.usage import settled, update
             {"prompt_tokens": 5, "completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 7}},
             Usage(5, output=9, reasoning=7),
         ),
+        ({"completion_tokens": 2, "completion_tokens_details": {"reasoning_tokens": 7}}, Usage(output=9, reasoning=7)),
+        (
+            {
+                "prompt_tokens": 5,
+                "completion_tokens": 9,
+                "total_tokens": 21,
+                "completion_tokens_details": {"reasoning_tokens": 7},
+            },
+            Usage(5, output=16, reasoning=7),
+        ),
         (
             # xAI: thinking stands beside the completion, and the total shows it
             {
