@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from agentkit.simulator.evaluate import Unsupported, evaluate, parameters
 from agentkit.simulator.knowledge import same_file
-from agentkit.simulator.questions import FILE, Question
+from agentkit.simulator.questions import Question
 from agentkit.simulator.work import Stuck, Work, clipped
 
 SHOWN = 5
@@ -43,7 +43,7 @@ def stated_count(work: Work, path: str, noun: str) -> str:
     if work.known.edited(path):
         return ""
     name = re.escape(path.rpartition("/")[2])
-    lines = rf"{name} \(([\d,]+ lines?)\)"
+    lines = rf"(?<![\w.-]){name} \(([\d,]+ lines?)\)"
     names = rf"{noun} of (?:\S*/)?{name}: (.+?) \(([\d,]+ \w+)\)"
     if match := re.search(lines if noun == "lines" else names, work.known.summary):
         counted = match[1] if noun == "lines" else f"{match[2]}: {match[1]}"
@@ -178,12 +178,21 @@ def find(work: Work, question: Question) -> str:
     if excerpt and excerpt.complete:
         rows = [(excerpt.path, n, t.strip()) for n, t in excerpt.lines.items() if question.what.lower() in t.lower()]
     else:
-        pattern = "(?i)" + re.sub(r"([.^$*+?{}\[\]\\|()])", r"\\\1", question.what)
-        result = work.result("grep", **({"pattern": pattern, "glob": path} if path else {"pattern": pattern}))
+        rows = hits(_grep(work, question.what, path))
+    return _matches(question.what, path, rows)
+
+
+def _grep(work: Work, what: str, path: str) -> str:
+    """Search for `what` letter by letter, in one file or in all."""
+    pattern = "(?i)" + re.sub(r"([.^$*+?{}\[\]\\|()])", r"\\\1", what)
+    globs = [path, f"**/{path}"] if path else [None]
+    for glob in globs:
+        result = work.result("grep", **({"pattern": pattern} if glob is None else {"pattern": pattern, "glob": glob}))
         if result.startswith("error:"):
             raise Stuck(f"The search failed: {clipped(result.removeprefix('error: '), 160)}")
-        rows = hits(result)
-    return _matches(question.what, path, rows)
+        if not result.endswith(" in 0 files"):
+            break
+    return result
 
 
 def _matches(what: str, path: str, rows: list[tuple[str, int, str]]) -> str:
@@ -198,9 +207,9 @@ def _matches(what: str, path: str, rows: list[tuple[str, int, str]]) -> str:
 def list_files(work: Work, question: Question) -> str:
     """Name the files of the workspace."""
     result = work.result("list_files", pattern="**/*")
-    names = [line.strip() for line in result.split("\n") if line.strip() and not line.startswith(("[", "error:"))]
-    if not any(FILE.search(name) for name in names):
+    if result.startswith(("error:", "no file", "(")):
         return f"There is nothing to list: {clipped(result.removeprefix('error: '), 160)}"
+    names = [line.strip() for line in result.split("\n") if line.strip() and not line.startswith("[")]
     return f"There are {plural(len(names), 'files')}: {', '.join(f'`{name}`' for name in names)}."
 
 

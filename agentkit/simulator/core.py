@@ -21,6 +21,7 @@ from agentkit.simulator.faults import Fault, FaultPlan
 from agentkit.simulator.openai_api import Refused
 from agentkit.simulator.profiles import Profile, profile
 from agentkit.simulator.reader import read
+from agentkit.simulator.summariser import is_summary_call
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Simulator:
 
     def _chat(self, body: dict[str, Any]) -> Answer:
         request = api.read_request(body)
-        fault = self._faults.take(is_summary=is_summary(request))
+        fault = self._faults.take(is_summary=is_summary_call(request))
         self._refuse_by_fault(fault)
         self._check(body, request)
         prompt = self.counter.segments(request.messages, body.get("tools") or [])
@@ -128,7 +129,7 @@ class Simulator:
 
     def _answer(self, request: Request, fault: Fault | None) -> tuple[Message, str]:
         message = _faulty_summary(request, fault) or self._reader(request)
-        if self.profile.dialect == "deepseek" and request.thinking and not is_summary(request):
+        if self.profile.dialect == "deepseek" and request.thinking and not is_summary_call(request):
             message = replace(message, reasoning=_thought(message))
         limit = min(request.max_output or self.profile.max_output, self.profile.max_output)
         pieces = message.content.split(" ")
@@ -156,14 +157,8 @@ class Simulator:
         return Answer(200, {"content-type": "text/event-stream"}, _stream(chunks, kind))
 
 
-def is_summary(request: Request) -> bool:
-    """Say whether this is a summary call: one user message with a list of what to keep, and no tools."""
-    last = request.messages[-1] if request.messages else None
-    return bool(last and not request.tools and last.role == "user" and "<history>" in last.content)
-
-
 def _faulty_summary(request: Request, fault: Fault | None) -> Message | None:
-    if fault is None or not is_summary(request):
+    if fault is None or not is_summary_call(request):
         return None
     if fault.kind == "empty_summary":
         return assistant(" \n")

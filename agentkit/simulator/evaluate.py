@@ -39,7 +39,7 @@ def evaluate(source: str, numbers: Sequence[int | float]) -> Worked:
     """Return how the function in `source` works out for `numbers`. Raises `Unsupported`."""
     function, names = _function(source), parameters(source)
     if len(names) != len(numbers):
-        raise Unsupported(f"it takes {len(names)} values ({', '.join(names)}), not {len(numbers)}")
+        raise Unsupported(f"it takes {len(names)} value{'s' * (len(names) != 1)} ({', '.join(names)}), not {len(numbers)}")
     frame = _Frame(dict(zip(names, numbers, strict=True)))
     try:
         frame.run(function.body)

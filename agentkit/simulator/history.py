@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from agentkit.simulator.answers import plural, span
 from agentkit.simulator.excerpts import Excerpt
-from agentkit.simulator.knowledge import Knowledge, Step, is_edit, same_file
+from agentkit.simulator.knowledge import NOTE, Knowledge, Step, is_edit, same_file
 from agentkit.simulator.questions import Question, decides, files_in, is_question, understand
 from agentkit.simulator.recall import ABILITIES, GONE, QUOTE, UNKNOWN
 from agentkit.simulator.repairs import passed, tally
@@ -205,5 +205,5 @@ def _outcome(answer: str) -> str:
 
 
 def facts_told(known: Knowledge) -> list[str]:
-    """Return what the user asked to remember."""
-    return [" ".join(note.split()) for note in known.notes]
+    """Return what the user asked to remember, marked as such."""
+    return [f"{NOTE}{' '.join(note.split())}”" for note in known.notes]

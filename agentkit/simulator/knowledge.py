@@ -17,7 +17,8 @@ from agentkit.simulator.excerpts import Excerpt, excerpt
 from agentkit.simulator.questions import files_in, understand
 
 _SYSTEM_SUMMARY = "[Summary of the earlier conversation."
-_FACTS_OF_USER = re.compile(r"remember|\bnotes?\b|constraint", re.IGNORECASE)
+NOTE = "user's note “"
+"""How a summary opens what the user asked to remember, so that it is known again as the user's."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,8 @@ class Knowledge:
     def notes(self) -> list[str]:
         """Return the facts that the user asked to remember, in view or in the summary."""
         told = [understand(text) for _, text in self.asked]
-        return self.summary_lines(_FACTS_OF_USER.pattern) + [q.what for q in told if q.kind == "remember"]
+        earlier = [text.removeprefix(NOTE).removesuffix("”") for _, text in self.items if text.startswith(NOTE)]
+        return earlier + [q.what for q in told if q.kind == "remember"]
 
 
 def is_edit(step: Step) -> bool:

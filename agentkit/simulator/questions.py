@@ -5,6 +5,7 @@ Each kind of question has one small function that recognises it. The wording may
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ class Question:
     at_once: bool = False
 
 
+@functools.lru_cache(maxsize=1_024)
 def understand(text: str) -> Question:
     """Return what `text` asks; the kind is `other` when no pattern fits."""
     text = text.strip()
@@ -79,8 +81,8 @@ def _files_read(text: str) -> Question | None:
 
 
 def _notes(text: str) -> Question | None:
-    asked = _has(r"^(what|which|list|show|tell)\b.*\b(remember|noted?|notes)\b", text)
-    return Question("notes") if asked else None
+    asked = _has(r"^(what|which|list|show|tell)\b.{0,60}\b(remember|noted?|notes)\b", text)
+    return Question("notes") if asked and not (files_in(text) or _hint(text)) else None
 
 
 def _tests(text: str) -> Question | None:
@@ -125,14 +127,15 @@ _NOUNS = {
 
 def _count(text: str) -> Question | None:
     wanted = _has(r"\bhow (many|long)\b|\bcount\b|\bnumber of\b|几|多少", text)
-    if not wanted or _has(r"\b(contain|mention|match)", text):
+    if not wanted or _has(r"\blines?( that)? (contain|mention|match)", text):
         return None
     nouns = tuple(noun for noun, pattern in _NOUNS.items() if _has(pattern, text))
     return Question("count", files_in(text), _hint(text), nouns=nouns) if nouns else None
 
 
 _FIND = re.compile(
-    r"\b(?:find|grep(?: for)?|search(?: \S+)? for|search|look for|(?:contain|mention|match)(?:s|ing|es)?)\s+(.{1,200}?)"
+    r"\b(?:find|grep(?: for)?|search(?: \S+)? for|search|look for|lines?(?: that)? (?:contain|mention|match)(?:s|ing|es)?)"
+    r"\s+(.{1,200}?)"
     r"(?:\s+(?:in|inside|within|of)\s+(?:the\s+)?\S*\s?(?:file)?)?\s*[?.!]*$",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -42,15 +42,15 @@ def read(request: Request) -> Message:
     A pure function that never raises: nothing but `request` matters, and nothing is remembered.
     """
     if is_summary_call(request):
-        return assistant(summarise(request))
+        return assistant(_valid(summarise(request)))
     work = Work(Knowledge(request.messages), frozenset(tool.name for tool in request.tools))
     question = understand(work.known.task)
     try:
-        return assistant(_ANSWERS[question.kind](work, question))
+        return assistant(_valid(_ANSWERS[question.kind](work, question)))
     except Missing as missing:
         return assistant("", *_calls(request.messages, missing.calls))
     except Stuck as stuck:
-        return assistant(str(stuck))
+        return assistant(_valid(str(stuck)))
 
 
 def _calls(messages: Sequence[Message], calls: Sequence[Call]) -> list[ToolCall]:
@@ -63,5 +63,10 @@ def _calls(messages: Sequence[Message], calls: Sequence[Call]) -> list[ToolCall]
     made = []
     for position, (name, args) in enumerate(calls):
         own = hashlib.sha256(digest.digest() + str(position).encode("ascii"))
-        made.append(ToolCall(f"call_{own.hexdigest()[:8]}", name, json.dumps(args, ensure_ascii=False)))
+        made.append(ToolCall(f"call_{own.hexdigest()[:8]}", name, _valid(json.dumps(args, ensure_ascii=False))))
     return made
+
+
+def _valid(text: str) -> str:
+    """Return text that can be sent: half a surrogate pair, which a request may hold, becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from agentkit.messages import Message, Request, ToolCall
 from agentkit.simulator import history
-from agentkit.simulator.knowledge import Knowledge
+from agentkit.simulator.knowledge import NOTE, Knowledge
 from agentkit.simulator.questions import FILE
 
 MOST_LINES = 12
@@ -24,7 +24,8 @@ NOTHING = "(nothing to keep)"
 
 _LIST = re.compile(r"^Keep:\n((?:- .*(?:\n|$))+)", re.MULTILINE)
 _MARK = re.compile(r"^\[(system|user|assistant|tool)\](?: |$)", re.MULTILINE)
-_CALL = re.compile(r"<call ([\w.-]+)\((.*?)\)>(?=\s*(?:<call |<picture |\Z))", re.DOTALL)
+_CALL_START = re.compile(r"(?=<call [\w.-]+\()")
+_CALL = re.compile(r"<call ([\w.-]+)\((.*)\)>\s*(?:<picture \S+>\s*)*", re.DOTALL)
 
 _Find = Callable[[Knowledge, str], list[str]]
 """From the history and the item's text to lines."""
@@ -55,7 +56,8 @@ def messages_of(transcript: str) -> list[Message]:
     messages: list[Message] = []
     waiting: list[str] = []
     marks = list(_MARK.finditer(transcript))
-    for mark, stop in zip(marks, [*(m.start() for m in marks[1:]), len(transcript)], strict=True):
+    stops = [*(m.start() for m in marks), len(transcript)][1:]
+    for mark, stop in zip(marks, stops, strict=True):
         text = transcript[mark.end() : stop].removesuffix("\n")
         if mark[1] == "tool":
             messages.append(Message("tool", text, tool_call_id=waiting.pop(0) if waiting else ""))
@@ -68,10 +70,11 @@ def messages_of(transcript: str) -> list[Message]:
 
 
 def _assistant(text: str, number: int) -> Message:
-    start = text.find("<call ")
-    found = _CALL.findall(text, start) if start >= 0 else []
-    calls = tuple(ToolCall(f"{number}-{i}", name, args) for i, (name, args) in enumerate(found))
-    return Message("assistant", text[:start].strip() if calls else text, tool_calls=calls)
+    """Part the calls, which stand at the end, from what was said before them."""
+    said, *pieces = _CALL_START.split(text)
+    found = [match for piece in pieces if (match := _CALL.fullmatch(piece))]
+    calls = tuple(ToolCall(f"{number}-{i}", match[1], match[2]) for i, match in enumerate(found))
+    return Message("assistant", said.strip() if calls else text, tool_calls=calls)
 
 
 def _between(text: str, tag: str) -> str:
@@ -161,8 +164,8 @@ def _lines(item: str, known: Knowledge, earlier: Knowledge, names_files: bool) -
     if _asks(rf"{_PROGRESS}|{_OPEN}", name):
         old = [line for line in old if not _settled(line, known)]
     lines = _folded(old, new)
-    if not names_files and not _asks(rf"{_TOLD}|{_WORDING}", item):
-        lines = [FILE.sub("a file", line) for line in lines]
+    if not names_files and not _asks(_WORDING, item):
+        lines = [line if line.startswith(NOTE) else FILE.sub("a file", line) for line in lines]
     return list(dict.fromkeys(line if len(line) <= LONGEST else line[: LONGEST - 1] + "…" for line in lines))
 
 
