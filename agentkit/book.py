@@ -46,6 +46,8 @@ def refresh(path: Path, timeout: int = 60) -> bool:
         kernel_name="python3",
         resources={"metadata": {"path": str(path.parent)}},
         record_timing=False,
+        # Else what one cell prints is stored in pieces, cut by the clock.
+        coalesce_streams=True,
     )
     try:
         client.execute()

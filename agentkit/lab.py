@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +17,9 @@ from agentkit.scenarios import course_workspace
 from agentkit.vocabulary import SHA256, Unavailable, unpack
 
 FIRST = "00_start_here.ipynb"
+
+PATIENCE = 15
+"""Seconds that JupyterLab has to end its kernels."""
 
 
 class CannotStart(RuntimeError):
@@ -33,15 +37,28 @@ def run(port: int | None = None, browser: bool = True) -> int:
         except Unavailable as reason:
             print(f"note: {reason}; token counts will be estimates", file=sys.stderr)
     port, token = port or free_port(), secrets.token_hex(16)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="agentkit-lab-") as settings:
         command = arguments(chapters, port, browser, quiet_settings(Path(settings)))
         print(f"JupyterLab: http://127.0.0.1:{port}/lab/tree/{FIRST}?token={token}", flush=True)
         print("Stop it with Ctrl-C.", flush=True)
         # The token goes through the environment: a command line can be read by every user of the machine.
+        return _until_stopped(subprocess.Popen(command, env={**os.environ, "JUPYTER_TOKEN": token}))
+
+
+def _until_stopped(lab: subprocess.Popen[bytes]) -> int:
+    """Wait for the end of JupyterLab. Ctrl-C and a polite kill end it too, and its kernels with it."""
+    try:
+        return lab.wait(None)
+    except KeyboardInterrupt:
+        # subprocess.call would kill it after a quarter of a second: kernels left alone, files half written.
+        if os.name == "posix":
+            lab.terminate()
         try:
-            return subprocess.call(command, env={**os.environ, "JUPYTER_TOKEN": token})
-        except KeyboardInterrupt:
-            return 0
+            lab.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            lab.kill()
+        return 0
 
 
 def arguments(chapters: Path, port: int, browser: bool, settings: Path) -> list[str]:
@@ -50,6 +67,8 @@ def arguments(chapters: Path, port: int, browser: bool, settings: Path) -> list[
     command += [f"--ServerApp.root_dir={chapters}", f"--LabApp.default_url=/lab/tree/{FIRST}"]
     command += ["--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
     command += [f"--LabApp.app_settings_dir={settings}", "--LabApp.extension_manager=readonly"]
+    # Whoever pressed Ctrl-C has answered the question whether to stop.
+    command += ["--JupyterApp.answer_yes=True"]
     # Jupyter refuses to run as root, which is what a container usually is.
     command += ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     return command if browser else [*command, "--no-browser"]
