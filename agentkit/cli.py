@@ -1,4 +1,4 @@
-"""The command line: `agentkit run`, `agentkit lab`, `agentkit book`. Every error is one line."""
+"""The command line: `agentkit run`, `lab`, `book`, `doctor`. Every error is one line."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
     lab = commands.add_parser("lab", help="open the workbook in JupyterLab")
     lab.add_argument("--port", type=int, help="port on 127.0.0.1 (default: 8888, or a free one)")
     lab.add_argument("--no-browser", action="store_true", help="only print the address")
+    commands.add_parser("doctor", help="say what this machine has, and what to do about what it lacks")
     book = commands.add_parser("book", help="run the chapters and refresh their stored outputs")
     book.add_argument("chapter", nargs="*", help="notebooks to refresh (default: all)")
     return main
@@ -175,4 +176,11 @@ def _book(options: argparse.Namespace) -> int:
     return 0
 
 
-_COMMANDS = {"run": _run, "lab": _lab, "book": _book}
+def _doctor(options: argparse.Namespace) -> int:
+    from agentkit import environment
+
+    environment.show()
+    return 0 if all(ready for ready, _ in environment.report()) else 1
+
+
+_COMMANDS = {"run": _run, "lab": _lab, "book": _book, "doctor": _doctor}

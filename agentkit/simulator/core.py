@@ -172,7 +172,7 @@ def _faulty_summary(request: Request, fault: Fault | None) -> Message | None:
 def _thought(message: Message) -> str:
     """Return the thinking that DeepSeek's profile shows: this much is sent back with every later request."""
     if not message.tool_calls:
-        return "What I need for the answer is in the messages that I was sent."
+        return "I answer from the messages that I was sent, and from nothing else."
     names = ", ".join(c.name for c in message.tool_calls)
     return f"What I need for the answer is not in the messages that I was sent, so I call {names}."
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import openai
 import pytest
 
 from agentkit.scenarios import FOUR_QUESTIONS, Settings, ask, course_workspace, start
 from agentkit.simulator import PROFILES, Fault, Simulator
 from agentkit.simulator.server import Server
 from agentkit.tools import workspace_tools
-
-openai = pytest.importorskip("openai", reason="the official SDK is not installed")
 
 
 @pytest.fixture(params=sorted(PROFILES))
