@@ -5,6 +5,7 @@ The command line, the panels and the chapters all start their agents here, so th
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -84,8 +85,13 @@ def course_workspace() -> Path:
 
 
 def fresh_workspace() -> Path:
-    """Return a copy of the course workspace in a temporary folder, for an agent that may edit it."""
-    folder = Path(tempfile.mkdtemp(prefix="agentkit-")) / "workspace"
+    """Return a copy of the course workspace in a temporary folder, for an agent that may edit it.
+
+    The copy is removed when Python ends.
+    """
+    temporary = Path(tempfile.mkdtemp(prefix="agentkit-"))
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    folder = temporary / "workspace"
     shutil.copytree(course_workspace(), folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     return folder
 

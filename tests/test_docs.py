@@ -112,13 +112,13 @@ def test_help_names_every_command_of_the_readme() -> None:
 
 def test_every_option_in_the_prose_of_the_readme_exists() -> None:
     options = set(re.findall(r"`(--[a-z-]+)", README))
-    helps = "".join(_help_of(command) for command in ("run", "lab", "book"))
+    helps = "".join(command.format_help() for command in _commands().values())
     assert {option for option in options if option not in helps} == set()
 
 
-def _help_of(command: str) -> str:
-    commands: Any = cli.parser()._subparsers
-    return commands._group_actions[0].choices[command].format_help()
+def _commands() -> Any:
+    subparsers: Any = cli.parser()._subparsers
+    return subparsers._group_actions[0].choices
 
 
 DOCUMENTS = [path.name for path in sorted(ROOT.glob("*.md"))]

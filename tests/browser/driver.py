@@ -62,7 +62,7 @@ class Server:
     """JupyterLab on a folder of notebooks, with `agentkit lab`'s own arguments and settings."""
 
     def __init__(self, book: Path, folder: Path) -> None:
-        self.port, self.token = lab.free_port(0), secrets.token_hex(16)
+        self.book, self.port, self.token = book, lab.free_port(0), secrets.token_hex(16)
         settings = folder / "settings"
         settings.mkdir()
         command = lab.arguments(book, self.port, False, lab.quiet_settings(settings))
@@ -155,6 +155,15 @@ class Lab:
         self.menu("Run", "Run All Cells")
         self.page.wait_for_timeout(500)  # until the first cell is on its way, the kernel is still idle
         self._wait_for_kernel()
+
+    def save(self, notebook: str) -> dict[str, Any]:
+        """Save the open notebook and return what is in its file."""
+        path = self.server.book / notebook
+        before = path.stat().st_mtime_ns
+        self.menu("File", "Save Notebook")
+        wait_until(lambda: path.stat().st_mtime_ns > before, self.server.log)
+        self.page.wait_for_timeout(500)  # the file is being written
+        return json.loads(path.read_text(encoding="utf-8"))
 
     def slider(self, label: str) -> Any:
         """Return the part of the slider with that label which takes the keyboard; it is scrolled into view."""
