@@ -14,7 +14,7 @@ from agentkit.log import Compaction
 from agentkit.tokens import TextEstimator
 
 TEXT_WIDTH = 100
-_LEFT, _COLUMN, _MARGIN, _MARK = 42, 58, 14, 18
+_LEFT, _COLUMN, _MARGIN, _MARK = 42, 54, 14, 18
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,7 +29,7 @@ def strip(
     *,
     title: str = "",
     upto: int | None = None,
-    width: int = 760,
+    width: int = 700,
     lines: Mapping[str, int] | None = None,
     compactions: Sequence[Compacted | Compaction] = (),
     estimator: TextEstimator | None = None,

@@ -73,7 +73,7 @@ def refusals(trial: Trial) -> list[str]:
     return lines
 
 
-def cut_picture(trial: Trial, *, width: int = 760) -> Picture:
+def cut_picture(trial: Trial, *, width: int = 700) -> Picture:
     """Return two rows: the log with the cut, and what is sent. Brackets join calls and results."""
     words = trial_in_words(trial)
     drawing = Drawing(width)
@@ -126,6 +126,10 @@ class _Rows:
         self._row_sent()
         if self.trial.done:
             self._cut()
+        parts = {m.role for m in self.trial.before}
+        letters = ", ".join(f"{look.letter} {look.name}" for part, look in LOOKS.items() if part in parts)
+        note = f"{letters}; a bracket joins a call and its results"
+        self.drawing.text(self.left, self.sent + self.high + 32, note, fill=FAINT)
 
     def _row_sent(self) -> None:
         trial = self.trial
@@ -189,6 +193,3 @@ class _Rows:
         kept = "stays word for word"
         if end - x > text_width(kept) * 0.9:
             self.drawing.text((end + x) / 2, y, kept, anchor="middle", fill=FAINT)
-        self.drawing.text(
-            self.left, self.sent + self.high + 32, "A: assistant; brackets join a call and its results", fill=FAINT
-        )

@@ -43,7 +43,7 @@ def _far(error: float) -> str:
     return "the same" if error == 0 else f"{shown} too {'high' if error > 0 else 'low'}"
 
 
-def estimates_picture(text: str, estimates: Sequence[Estimate], *, width: int = 760) -> Picture:
+def estimates_picture(text: str, estimates: Sequence[Estimate], *, width: int = 700) -> Picture:
     """Return one bar for each estimate, with a line at the exact count."""
     words = estimates_in_words(text, estimates)
     drawing = Drawing(width)

@@ -102,7 +102,7 @@ def _count(rounds: int) -> str:
     return f"{rounds} request{'' if rounds == 1 else 's'}"
 
 
-def growth_picture(growth: Growth, *, width: int = 760, height: int = 250) -> Picture:
+def growth_picture(growth: Growth, *, width: int = 700, height: int = 250) -> Picture:
     """Return two panels: prompt tokens of each request, and their running sum beside the fitted n² curve."""
     drawing = Drawing(width)
     half = width / 2

@@ -30,7 +30,7 @@ LOOKS: dict[Part, Look] = {
     "tool": Look("result", "R", "#009e73", "#000000", "M1 2H3M5 6H7"),
 }
 
-STATES: dict[State, str] = {"read": "read from the cache", "written": "written to the cache", "fresh": "fresh"}
+STATES: dict[State, str] = {"read": "cache read", "written": "cache write", "fresh": "fresh"}
 """What a state is called in the legend."""
 
 

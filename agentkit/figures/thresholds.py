@@ -47,7 +47,7 @@ def plan_in_words(plan: Plan) -> str:
     return f"{opening} The conversation reaches it at request {plan.first}, with {plan.estimates[plan.first - 1]:,} tokens."
 
 
-def plan_picture(plan: Plan, *, width: int = 760) -> Picture:
+def plan_picture(plan: Plan, *, width: int = 700) -> Picture:
     """Return a bar as long as the budget: fixed part, room for the conversation, reserve; the requests as marks above it."""
     drawing, words = Drawing(width), plan_in_words(plan)
     _Bar(drawing, plan, 24, width - 48).draw()

@@ -96,7 +96,7 @@ def checkbox(label: str, value: bool = True) -> widgets.Checkbox:
 
 def textarea(label: str, value: str) -> widgets.Textarea:
     """Return a field for several lines of text."""
-    layout = widgets.Layout(width="760px", max_width="100%", height="110px")
+    layout = widgets.Layout(width="700px", max_width="100%", height="110px")
     return widgets.Textarea(value=value, description=label, style=_LABEL, layout=layout)
 
 

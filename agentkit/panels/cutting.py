@@ -11,9 +11,9 @@ from agentkit.connect import simulated
 from agentkit.figures.cut import Trial, cut_picture, refusals
 from agentkit.log import Log, Placement, Projection, project
 from agentkit.messages import Request
-from agentkit.panels.common import Panel, View, checkbox, dropdown, slider
+from agentkit.panels.common import Panel, View, checkbox, dropdown, paragraph, slider
 from agentkit.protocol import DIALECTS, violations
-from agentkit.scenarios import Settings, four_questions
+from agentkit.scenarios import Settings, ask, start
 from agentkit.tokens import PerScript
 
 _KEEP, _BOUNDARY, _PLACE = "Messages kept", "Boundary", "Summary placed as"
@@ -24,12 +24,21 @@ _BOUNDARIES = (
 )
 _PLACES = (("system message", "system"), ("user message", "user"))
 
+QUESTIONS = (
+    "Remember that we decided to keep prices in whole cents.",
+    "Read the big file and say how many methods it has.",
+    "Read stats.py and say how many functions it has.",
+    "What does compute7 return for 3?",
+    "What was the very first question I asked you?",
+)
+"""With a decision and several calls: something for each rule and each item of the list to act on."""
+
 
 def compactor() -> Panel:
-    """Return the panel; its conversation is the four questions, before the last one is answered."""
+    """Return the panel; its conversation is `QUESTIONS`, before the last one is answered."""
     most = sum(m.role != "system" for m in _conversation().messages)
     controls = {
-        _KEEP: slider(_KEEP, 4, 1, most),
+        _KEEP: slider(_KEEP, 5, 1, most),
         _BOUNDARY: dropdown(_BOUNDARY, _BOUNDARIES, "user"),
         _PLACE: dropdown(_PLACE, _PLACES, "system"),
         **{item: checkbox(f"Keep {item}") for item in KEEP_LIST},
@@ -46,7 +55,7 @@ class _ByPosition(Compactor):
 
 @functools.cache
 def _conversation() -> Request:
-    return four_questions(Settings(budget=1_000_000, compact=False)).bills[-1].request
+    return ask(start(Settings(budget=1_000_000, compact=False)), QUESTIONS).bills[-1].request
 
 
 @functools.lru_cache(maxsize=512)
@@ -71,6 +80,14 @@ def _draw(panel: Panel) -> View:
     trial = _try(panel[_KEEP], panel[_BOUNDARY], panel[_PLACE], keep_list)
     picture = cut_picture(trial)
     answers = "".join(f"<li>{escape(line)}</li>" for line in refusals(trial))
-    summary = f"<b>The summary</b><pre style='white-space:pre-wrap'>{escape(trial.summary)}</pre>" if trial.done else ""
+    summary = _summary(trial.summary, keep_list) if trial.done else ""
     asked = f"{panel[_KEEP]} message{'' if panel[_KEEP] == 1 else 's'} to keep, boundary {panel[_BOUNDARY]}."
     return View(picture, f"{asked} {picture.alt}", f"<b>What the APIs answer</b><ul>{answers}</ul>{summary}")
+
+
+def _summary(summary: str, keep_list: tuple[str, ...]) -> str:
+    """Return the summary as HTML, and which items of the list found nothing in the history."""
+    written = {line.partition(":")[0] for line in summary.split("\n")}
+    idle = [name for name in (item.partition(":")[0] for item in keep_list) if name not in written]
+    note = paragraph("Asked for, but not in the history", ", ".join(idle)) if idle else ""
+    return f"<b>The summary</b><pre style='white-space:pre-wrap'>{escape(summary)}</pre>{note}"

@@ -19,10 +19,13 @@ def strip_player(settings: Settings | None = None) -> Panel:
     """Return the panel: messages kept and budget run the four questions again, `Requests shown` plays them."""
     start = settings or Settings()
     start = replace(start, keep_list=tuple(start.keep_list))
+    most = max(12, start.keep)
+    for keep in range(1, most + 1):
+        _run(replace(start, keep=keep))  # now, so that a key is answered from memory later
     count = len(_run(start).bills) or 1
     low, high = min(2_000, start.budget), max(8_000, start.budget)
     controls = {
-        _KEEP: slider(_KEEP, start.keep, 1, max(12, start.keep)),
+        _KEEP: slider(_KEEP, start.keep, 1, most),
         _BUDGET: slider(_BUDGET, start.budget, low, high, 200),
         _SHOWN: slider(_SHOWN, count, 1, count),
     }
