@@ -80,7 +80,7 @@ class Caller:
     def error(self, text: str, kind: str, **details: Any) -> ProviderError:
         """Make a `ProviderError` that ends in what to do."""
         advice = self.advice.get(kind) or _ADVICE.get(kind)
-        return ProviderError(self.hide(f"{text}; {advice}" if advice else text), kind=kind, **details)
+        return ProviderError(self.hide(f"{text.rstrip('.')}; {advice}" if advice else text), kind=kind, **details)
 
 
 def server_error(
