@@ -20,7 +20,7 @@ CJK_START = 0x2E80
 """First code point of the Chinese, Japanese and Korean blocks; close enough as a border."""
 
 _RUN = re.compile(r"[A-Za-z0-9+/=_-]{80,}")
-_HEX = re.compile(r"[0-9a-fA-F]{80,}")
+_HEX = re.compile(r"[0-9a-f]{80,}|[0-9A-F]{80,}")
 _DATA_URI = re.compile(r"data:image/[\w.+-]+;base64,[A-Za-z0-9+/=]*")
 
 

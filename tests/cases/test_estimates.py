@@ -60,10 +60,8 @@ def test_c04_c05_a_picture_costs_a_flat_allowance_wherever_it_stands_and_whateve
     assert one == estimator.image_tokens > 0
     many = user("", *[small] * 10)
     assert estimator.message(many) - estimator.message(user("")) == 10 * one
-    assert (
-        estimator.message(type(as_result)("tool", "", tool_call_id="c1", images=(small,))) - estimator.message(as_result)
-        == one
-    )
+    with_picture = Message("tool", "", tool_call_id="c1", images=(small,))
+    assert estimator.message(with_picture) - estimator.message(as_result) == one
     nested = '{"shot": "data:image/png;base64,' + "iVBO" * 100_000 + '"}'
     assert estimator.text(nested) < 2 * estimator.image_tokens
 
