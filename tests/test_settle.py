@@ -15,7 +15,7 @@ from agentkit.messages import Message, Opaque, Request, ToolCall, assistant, sys
 from agentkit.protocol import DIALECTS, ID_PATTERN, violations
 from agentkit.settle import INTERRUPTED, NO_OUTPUT, NO_TEXT, settle, wire_id
 
-many = settings(max_examples=200)
+many = settings(max_examples=100)
 
 
 def call(call_id: str) -> ToolCall:

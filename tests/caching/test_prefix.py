@@ -88,7 +88,7 @@ def traffic(draw: st.DrawFn) -> list[tuple[Prompt, Segment | None]]:
 SIZES = st.tuples(st.integers(1, 6), st.integers(0, 12))
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(traffic(), SIZES)
 def test_openai_reads_what_the_reference_reads(
     requests: list[tuple[Prompt, Segment | None]], sizes: tuple[int, int]
@@ -99,7 +99,7 @@ def test_openai_reads_what_the_reference_reads(
         assert cache.observe(prompt, 0.0, output) == reference.observe(prompt, output)
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(traffic(), SIZES, st.booleans())
 def test_deepseek_reads_what_the_reference_reads(
     requests: list[tuple[Prompt, Segment | None]], sizes: tuple[int, int], stepping: bool
@@ -118,7 +118,7 @@ MODELS: dict[str, Callable[[], PrefixCache]] = {
     "deepseek, whole units only": lambda: DeepSeekCache(0, 1),
 }
 every_model = st.sampled_from(sorted(MODELS)).map(MODELS.__getitem__)
-many = settings(max_examples=300)
+many = settings(max_examples=120)
 
 
 @many
