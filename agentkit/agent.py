@@ -67,7 +67,7 @@ class Agent:
         self.budget.check_fixed(self._estimate(Request(self.log.messages()[:1], self.tools.specs)))
 
     def run(self, question: str) -> TurnEnded:
-        """Run one turn: append `question`, then rounds until there is an answer. Raises `ProviderError`; the log stays valid."""
+        """Run one turn: append `question`, then rounds until an answer. Raises `ProviderError`; the log stays valid."""
         self.log.append(user(question))
         for number in range(1, self.max_rounds + 1):
             reply = self._ask()

@@ -55,6 +55,8 @@ class Budget:
         24,000 and 0.6 are the M4 course's: small on purpose, so that a compaction happens within one conversation.
         Raises `BudgetError` unless `0 < ratio <= 1`.
         """
+        if tokens < 1:
+            raise BudgetError(f"the budget must be at least 1 token, not {tokens:,}")
         if not 0 < ratio <= 1:
             raise BudgetError(f"the threshold ratio must be above 0 and at most 1, not {ratio}")
         return cls(tokens, max(1, int(tokens * ratio)), f"{ratio:.0%} of {tokens:,}")
@@ -83,5 +85,6 @@ class Budget:
             enough = smallest_budget(fixed, self.threshold / self.limit)
             raise BudgetError(
                 f"system prompt and tools alone need about {fixed:,} tokens, but compaction starts at {self.threshold:,}"
-                f" (budget {self.limit:,}); use a budget of at least {enough:,} or fewer tools"
+                f" (budget {self.limit:,}); use a budget of at least {enough:,}, so that a summary and a tail fit too,"
+                " or fewer tools"
             )

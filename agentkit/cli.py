@@ -99,6 +99,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _start(options: argparse.Namespace) -> Run:
+    if options.keep_list and not all(item.strip() for item in options.keep_list):
+        raise Wrong('--keep-list: an item is empty; give a name and what it means, like "open tasks: what is still to do"')
     keep_list = tuple(options.keep_list) if options.keep_list else KEEP_LIST
     settings = Settings(
         options.budget,
@@ -121,6 +123,11 @@ def _introduce(run: Run, options: argparse.Namespace, console: Console) -> None:
     budget = run.agent.budget
     keeps = "never" if options.no_compaction else f"from {budget.threshold:,}; keeps {Keep(options.keep, options.unit)}"
     console.line(f"context budget: {budget.limit:,} tokens (compaction {keeps})")
+    counting = getattr(getattr(run.agent.provider, "simulator", None), "counter", None)
+    if counting is not None and counting.name == "estimate":
+        console.line("note: no vocabulary here, so the simulator's own counts are estimates (agentkit doctor says why)")
+    if not options.script:
+        console.line("Ask something; exit or Ctrl-D ends the conversation.")
     where = options.workspace or "a copy of the course's workspace"
     console.line(f"provider: {run.agent.provider.name}, model {run.agent.provider.model}; workspace: {where}")
 
@@ -156,6 +163,9 @@ def _typed() -> Iterator[str]:
             question = input("\nyou> ").strip()
         except EOFError:
             return
+        except KeyboardInterrupt:
+            print("\n[to leave: exit, or Ctrl-D]")
+            continue
         if question in ("exit", "quit"):
             return
         if question:

@@ -36,8 +36,11 @@ def connect(target: str = "simulator", model: str | None = None, profile: str = 
     """
     if target == "simulator":
         provider = simulated(profile)
-        if model is not None:
-            provider.model = model
+        if model not in (None, provider.model):
+            raise ProviderError(
+                f"the simulator has no model {model!r}, only {provider.model!r}; name a real model's server with --provider",
+                kind="not_found",
+            )
         return provider
     if not target.startswith(("http://", "https://")):
         raise ProviderError(

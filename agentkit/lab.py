@@ -36,6 +36,8 @@ def run(port: int | None = None, browser: bool = True) -> int:
             unpack(name)
         except Unavailable as reason:
             print(f"note: {reason}; token counts will be estimates", file=sys.stderr)
+    if port is not None and not 0 < port < 65536:
+        raise CannotStart(f"--port {port}: a port is a number from 1 to 65535")
     port, token = port or free_port(), secrets.token_hex(16)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="agentkit-lab-") as settings:
@@ -67,6 +69,8 @@ def arguments(chapters: Path, port: int, browser: bool, settings: Path) -> list[
     command += [f"--ServerApp.root_dir={chapters}", f"--LabApp.default_url=/lab/tree/{FIRST}"]
     command += ["--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
     command += [f"--LabApp.app_settings_dir={settings}", "--LabApp.extension_manager=readonly"]
+    # Its own messages would print a second address, without the token.
+    command += ["--log-level=WARN"]
     # Whoever pressed Ctrl-C has answered the question whether to stop.
     command += ["--JupyterApp.answer_yes=True"]
     # Jupyter refuses to run as root, which is what a container usually is.

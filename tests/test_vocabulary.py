@@ -141,7 +141,7 @@ def test_a_damaged_package_is_not_believed(damage: str, tmp_path: Path, monkeypa
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", "utf-8")
-    with pytest.raises(Unavailable, match="cannot write .*; set TIKTOKEN_CACHE_DIR$"):
+    with pytest.raises(Unavailable, match="cannot use the folder .*; set TIKTOKEN_CACHE_DIR$"):
         unpack(folder=tmp_path / "file" / "below")
 
 

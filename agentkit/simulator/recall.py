@@ -15,7 +15,7 @@ GONE = (
     "That is no longer in my context: the earlier messages were replaced by a summary, "
     "and a summary keeps the topic, not your wording."
 )
-UNKNOWN = "I do not have that in my context."
+UNKNOWN = "I find no answer to that in my context. I am a simulated model and know only a few kinds of question."
 QUOTE = "My context says:"
 ABILITIES = (
     "I can read, list and search files, count their lines and methods, work out what a small function returns, "

@@ -30,6 +30,8 @@ class Workspace:
         self.root = Path(os.path.realpath(folder))
         if not self.root.is_dir():
             raise ValueError(f"the workspace {quote(str(folder))} is not a folder; create it or name another one")
+        if not os.access(self.root, os.R_OK | os.X_OK):
+            raise ValueError(f"the workspace {quote(str(folder))} cannot be read: no permission; name another one")
 
     def inside(self, path: str) -> Path:
         """Return the real path of `path`, whether it exists or not. Raises `ToolError` when it leads outside."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from agentkit.messages import Message, Request, ToolCall, ToolSpec, assistant, system, tool_result, user
 from agentkit.scenarios import course_workspace
+from agentkit.simulator import recall
 from agentkit.simulator.evaluate import Unsupported, evaluate
 from agentkit.simulator.excerpts import excerpt
 from agentkit.simulator.questions import understand
@@ -265,13 +266,13 @@ def test_remembers_what_it_was_told_and_quotes_it(tools: Toolbox) -> None:
     assert messages[-1].content == "Noted."
     assert "“the deploy password is in vault 7”" in answer(tools, messages, "Where is the deploy password?")
     assert "vault 7" in answer(tools, messages, "What did I ask you to remember?")
-    assert answer(tools, messages, "When does the train leave?") == "I do not have that in my context."
+    assert answer(tools, messages, "When does the train leave?") == recall.UNKNOWN
 
 
 def test_never_quotes_the_question_itself(tools: Toolbox) -> None:
     messages = ask(tools, [PROMPT], "Who painted the blue kitchen door?")
     again = answer(tools, messages, "Who painted the blue kitchen door?")
-    assert again == messages[-1].content == "I do not have that in my context."
+    assert again == messages[-1].content == recall.UNKNOWN
 
 
 def test_looks_into_a_file_that_the_question_names(tools: Toolbox) -> None:
