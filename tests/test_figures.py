@@ -335,6 +335,7 @@ def test_a_table_aligns_numbers_right_and_wide_characters_too() -> None:
         "abc     12,345    2.5      7",
     ]
     assert made.html.count("text-align:right") == 9
+    assert figures.table([[-4, -0.5]], ["n", "share"]).rows == (("−4", "−0.5"),)
 
 
 def test_a_table_escapes_what_it_shows() -> None:

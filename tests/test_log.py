@@ -124,6 +124,15 @@ def test_what_comes_after_a_compaction_joins_the_tail() -> None:
     assert texts(log.messages()) == ["rules", "1", "2", "3", "4", "5"]
 
 
+def test_the_newest_compaction_alone_says_where_the_tail_starts() -> None:
+    log = five()
+    log.compact(Compaction("OLD", "m2"))
+    log.compact(Compaction("NEW", "m3"))
+    assert texts(project(log).tail) == ["3", "4"]
+    log.compact(Compaction("FAILED", "m4", status="failed"))
+    assert texts(project(log).tail) == ["3", "4"]
+
+
 def test_a_rewind_to_before_a_compaction_takes_it_out_of_force() -> None:
     log = five()
     log.compact(Compaction("S", "m3"))

@@ -5,8 +5,8 @@ nbval (see pyproject.toml) runs the chapters and compares what they print; here 
 
 from __future__ import annotations
 
-import copy
 import ast
+import copy
 import json
 import re
 import subprocess

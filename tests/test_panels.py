@@ -183,7 +183,7 @@ def test_twice_the_rounds_send_about_four_times_as_much() -> None:
     panel.controls["Rounds"].value = 30
     factor = re.search(r"the sum grows (\d\.\d) times", sentence(panel))
     assert factor and 3.8 < float(factor[1]) < 4.3
-    assert "n² curve, fitted" in svg_texts(panel)
+    assert {"n² curve, fitted", "estimated"} <= set(svg_texts(panel))
 
 
 def test_longer_files_cost_more() -> None:
@@ -313,5 +313,8 @@ def test_a_summary_as_user_message_is_merged_with_the_question() -> None:
 def test_keeping_all_changes_nothing() -> None:
     panel = panels.compactor()
     panel.controls["Messages kept"].value = panel.controls["Messages kept"].max
-    assert "Nothing is changed: nothing to summarise" in sentence(panel)
-    assert "The summary" not in panel.more.value
+    for boundary in ("user", "pair", "none"):
+        panel.controls["Boundary"].value = boundary
+        assert "Nothing is changed: nothing to summarise" in sentence(panel)
+        assert re.findall(r"\(boundary: (\w+)\)", sentence(panel)) == [boundary]
+        assert "The summary" not in panel.more.value

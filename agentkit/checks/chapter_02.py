@@ -169,7 +169,7 @@ EXERCISES = [
         (
             "there are three kinds: hexadecimal, base64, and anything else that happens to have no space",
             "a run without a single digit is a ruler or a name: nothing above the ordinary weight",
-            "with a digit: only 0-9, a-f, A-F is hexadecimal; capitals and small letters mixed is base64",
+            "with a digit: 0-9 with a-f, or 0-9 with A-F, is hexadecimal; capitals and small letters mixed is base64",
         ),
         _SCRIPT._extra_of_run,
         {

@@ -167,6 +167,6 @@ class _Sums(_Plot):
         x = self.left + 10
         self.drawing.rect(x - 4, self.top - 2, 150, 40, pale("#d0d7de", 0.8))
         self.drawing.raw(f'<circle cx="{x + 10:.1f}" cy="{self.top + 10:.1f}" r="3.5" fill="{LOOKS["user"].colour}"/>')
-        self.drawing.text(x + 28, self.top + 14, "measured")
+        self.drawing.text(x + 28, self.top + 14, "estimated")
         self.drawing.path([(x, self.top + 28), (x + 20, self.top + 28)], LOOKS["assistant"].colour, 'stroke-dasharray="6 4"')
         self.drawing.text(x + 28, self.top + 32, "n² curve, fitted", fill=INK)

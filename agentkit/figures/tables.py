@@ -92,7 +92,7 @@ def _shown(value: Value) -> str:
         return "–"
     if isinstance(value, str):
         return value
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+    return (f"{value:,}" if isinstance(value, int) else f"{value:,.1f}").replace("-", "−")
 
 
 def _is_number_column(cells: Sequence[str]) -> bool:

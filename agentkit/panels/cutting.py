@@ -68,7 +68,10 @@ def _try(keep: int, boundary: str, placement: Placement, keep_list: tuple[str, .
     outcome, head = made.compact(view), len(view.head)
     before = view.head + view.tail
     if outcome.compaction is None:
-        return Trial(before, before, head, head, "", count(before), count(before), reason=outcome.reason)
+        reason = outcome.reason.replace(
+            f"boundary: {rule}", f"boundary: {boundary}"
+        )  # the reader chose none, not its stand-in
+        return Trial(before, before, head, head, "", count(before), count(before), reason=reason)
     cut = outcome.compaction.messages
     after = assemble(Projection(view.head, outcome.compaction, view.tail[cut:]))
     refused = tuple(v for d in DIALECTS for v in violations(Request(after, request.tools), d))

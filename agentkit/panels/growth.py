@@ -14,7 +14,7 @@ _ROUNDS, _LINES = "Rounds", "Lines per file"
 
 
 def loop_growth() -> Panel:
-    """Return the panel. The messages are made up as a reading loop makes them and measured by the estimator."""
+    """Return the panel. The messages are made up as a reading loop makes them; the estimator counts them."""
     controls = {_ROUNDS: slider(_ROUNDS, 12, 1, 30), _LINES: slider(_LINES, 120, 20, 400, 20)}
     return Panel("A loop that reads one file in every round", controls, _draw)
 
