@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentkit.caching.prefix import CacheResult, Match, Node, PrefixTree, Segment
+from agentkit.caching.prefix import CacheResult, Match, Node, PrefixTree, Segment, Token
 
 
 class DeepSeekCache:
@@ -25,8 +25,9 @@ class DeepSeekCache:
         total = sum(len(s.tokens) for s in prompt)
         match = self._tree.match(prompt)
         read = self._longest_unit(match)
-        self._learn_shared(match)
-        self._store(prompt, output)
+        self._store(prompt, match.shared)
+        if output is not None:
+            self._store([*prompt, output])
         return CacheResult(read, 0, total - read)
 
     def _longest_unit(self, match: Match) -> int:
@@ -36,20 +37,26 @@ class DeepSeekCache:
         unit = max(stepped, max(marks, default=0))
         return unit if unit >= self.minimum else 0
 
-    def _learn_shared(self, match: Match) -> None:
-        """Two requests share this much and then part: the server stores the shared part as a unit, for the next one."""
-        if match.partly:
-            match.partly.marks.add(match.shared)
-        elif match.path:
-            match.path[-1].marks.add(match.shared)
-
-    def _store(self, prompt: Sequence[Segment], output: Segment | None) -> None:
+    def _store(self, prompt: Sequence[Segment], parted: int = 0) -> None:
+        """Store a unit up to the end of `prompt`, and one up to `parted`, where it leaves an earlier request."""
+        known = len(self._tree.match(prompt).path)
         path = self._tree.insert(prompt)
-        _mark_end(path)
-        if output is not None:
-            _mark_end(self._tree.insert([*prompt, output]))
+        for node in path[-1:]:
+            node.marks.add(node.end)
+        for node in [n for n in path if n.end >= parted][:1]:
+            node.marks.add(parted)
+        if known < len(path):
+            _share_marks(path[known], path[known - 1] if known else self._tree.root)
 
 
-def _mark_end(path: tuple[Node, ...]) -> None:
-    if path:
-        path[-1].marks.add(path[-1].end)
+def _share_marks(new: Node, parent: Node) -> None:
+    """Let nodes that begin alike know the same units there, so that one who follows either of them finds all of them."""
+    for other in parent.children.values():
+        reach = parent.end + _common(other.tokens, new.tokens)
+        new.marks |= {mark for mark in other.marks if mark <= reach}
+        other.marks |= {mark for mark in new.marks if mark <= reach}
+
+
+def _common(a: Sequence[Token], b: Sequence[Token]) -> int:
+    pairs = enumerate(zip(a, b, strict=False))
+    return next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))

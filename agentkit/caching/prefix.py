@@ -1,33 +1,50 @@
 """The law behind every prompt cache: only an unchanged prefix can be read again, token for token.
 
-A prompt is a list of segments (the tools, then one per message). The tree remembers every prompt that was seen; following a
-new prompt down the tree costs work only for what is new.
+A prompt is a list of segments (the tools, then one per message, or one per content block where a provider counts blocks).
+The tree remembers every prompt that was seen; following a new prompt down the tree costs work only for what is new.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
 Token = Hashable
+Life = Literal["5m", "1h"]
+Kind = Literal["parameter", "tools", "system", "user", "assistant", "thinking", "empty"]
+"""What a segment is. A tool result is of kind `user`, as at Anthropic; `empty` is text with nothing in it, not sent.
+
+A `parameter` (model, tool_choice …) has no tokens; it stands in front of the part of a prompt that a change of it loses.
+"""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """One part of a prompt: its exact bytes and its tokens. The bytes decide whether two segments are the same."""
+    """One part of a prompt: its exact bytes and its tokens. The bytes decide whether two segments are the same.
+
+    `mark` is a breakpoint with the life that is asked for. It is no part of the prompt: moving a mark changes no prefix.
+    """
 
     data: bytes
     tokens: tuple[Token, ...] = field(compare=False)
+    kind: Kind = field(default="user", compare=False)
+    mark: Life | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
 class CacheResult:
-    """How the tokens of one prompt were billed: read from the cache, written to it at a price of its own, or fresh."""
+    """How the tokens of one prompt were billed: read from the cache, written to it at a price of its own, or fresh.
+
+    `written_1h` is the part of `written` that is kept for an hour and costs more. `cause` says why something that was
+    cached before, or could have been, was not read (only the Anthropic model knows); it is empty when nothing was lost.
+    """
 
     read: int
     written: int
     fresh: int
+    written_1h: int = 0
+    cause: str = field(default="", compare=False)
 
 
 class PrefixCache(Protocol):
@@ -41,11 +58,13 @@ class PrefixCache(Protocol):
 class Node:
     """One segment in the tree; `end` is the number of tokens from the root to its end."""
 
-    __slots__ = ("children", "end", "marks", "tokens")
+    __slots__ = ("children", "end", "kind", "marks", "note", "tokens")
 
-    def __init__(self, tokens: tuple[Token, ...], end: int) -> None:
+    def __init__(self, tokens: tuple[Token, ...], end: int, kind: Kind = "user") -> None:
         self.tokens = tokens
         self.end = end
+        self.kind = kind
+        self.note: Any = None  # whatever the cache model keeps about the prompt up to here
         self.children: dict[bytes, Node] = {}
         # Prefix lengths at which something was stored inside or at the end of this segment (used by whole-unit caches).
         self.marks: set[int] = set()
@@ -65,6 +84,8 @@ class PrefixTree:
 
     def __init__(self) -> None:
         self.root = Node((), 0)
+        self._last: list[Segment] = []
+        self._path: list[Node] = []
 
     def match(self, prompt: Sequence[Segment]) -> Match:
         """Return the longest prefix of `prompt` that was seen before, to the token."""
@@ -83,10 +104,52 @@ class PrefixTree:
         node, path = self.root, []
         for segment in prompt:
             if segment.data not in node.children:
-                node.children[segment.data] = Node(segment.tokens, node.end + len(segment.tokens))
+                node.children[segment.data] = _after(node, segment)
             node = node.children[segment.data]
             path.append(node)
         return tuple(path)
+
+    def follow(self, prompt: Sequence[Segment]) -> tuple[Sequence[Node], int]:
+        """Return the nodes of all segments, made where they are new, and how many of them were there before.
+
+        What the last prompt started with as well is taken over from it, without looking anything up.
+        """
+        known = self._same_as_last(prompt)
+        path = self._path[:known]
+        node = path[-1] if path else self.root
+        for segment in prompt[known:]:
+            child = node.children.get(segment.data)
+            if child is None:
+                child = node.children[segment.data] = _after(node, segment)
+            else:
+                known += 1
+            node = child
+            path.append(node)
+        self._last, self._path = list(prompt), path
+        return path, known
+
+    def _same_as_last(self, prompt: Sequence[Segment]) -> int:
+        size = len(self._last)
+        if list(prompt[:size]) == self._last:  # the usual case, and one comparison of lists is much faster than a loop
+            return size
+        pairs = enumerate(zip(prompt, self._last, strict=False))
+        return next((i for i, (new, old) in pairs if new.data != old.data), min(len(prompt), size))
+
+
+def _after(node: Node, segment: Segment) -> Node:
+    return Node(segment.tokens, node.end + len(segment.tokens), segment.kind)
+
+
+def spell(segment: Segment, waiting: tuple[bytes, ...] = ()) -> tuple[tuple[Token, ...], tuple[bytes, ...]]:
+    """Return the tokens of `segment` for a cache that sees tokens only, and the parameters that still wait for a token.
+
+    A parameter has no token of its own, so it makes the next token another one: what follows it is another text.
+    """
+    if segment.kind == "parameter":
+        return (), (*waiting, segment.data)
+    if not waiting or not segment.tokens:
+        return segment.tokens, waiting
+    return ((*waiting, segment.tokens[0]), *segment.tokens[1:]), ()
 
 
 def _closest(node: Node, tokens: tuple[Token, ...]) -> tuple[Node | None, int]:
