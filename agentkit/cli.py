@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from agentkit import replay_cli
 from agentkit.book import ChapterFailed
 from agentkit.budget import BudgetError
 from agentkit.compaction import KEEP_LIST, Keep
@@ -34,6 +35,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("doctor", help="say what this machine has, and what to do about what it lacks")
     book = commands.add_parser("book", help="run the chapters and refresh their stored outputs")
     book.add_argument("chapter", nargs="*", help="notebooks to refresh (default: all)")
+    replay_cli.add_parsers(commands)
     return main
 
 
@@ -70,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(encoding="utf-8", errors="replace")
     options = parser().parse_args(argv)
     try:
-        return _COMMANDS[options.command](options)
+        return (_COMMANDS.get(options.command) or options.handler)(options)
     except (Wrong, BudgetError, ProviderError, CannotStart, ChapterFailed, FileNotFoundError, ValueError) as error:
         print(f"agentkit: {error}", file=sys.stderr)
         return 1
