@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
+from agentkit.kv import optional
 from agentkit.vocabulary import Unavailable, encoding
 
 _PYTHON = (3, 11)
@@ -15,10 +16,21 @@ def report() -> list[tuple[bool, str]]:
     return [_python(), _widgets(), _vocabulary()]
 
 
+def optional_report() -> list[tuple[bool, str]]:
+    """Return (there, line) for what chapter 05 can use and does not need."""
+    found = optional.versions().items()
+    return [(bool(there), f"optional: {name} {there or 'is not installed'}") for name, there in found]
+
+
 def show() -> None:
     """Print the report."""
     for ready, line in report():
         print("✓" if ready else "✗", line)
+    there = optional_report()
+    for ready, line in there:
+        print("✓" if ready else "○", line)
+    if not all(ready for ready, _ in there):
+        print("  for chapter 05 on a real model:", " && ".join(optional.INSTALL))
 
 
 def _python() -> tuple[bool, str]:
