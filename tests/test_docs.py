@@ -242,7 +242,6 @@ BROUGHT_BY = {
     "ipykernel": "jupyterlab",
     "nbclient": "jupyterlab",
     "nbformat": "nbval",
-    "numpy": "matplotlib",
     "packaging": "pytest",
     "traitlets": "ipywidgets",
     "yaml": "jupyterlab",

@@ -8,6 +8,7 @@ from agentkit.figures.context_strip import Strip, strip
 from agentkit.figures.cut import Trial, cut_picture
 from agentkit.figures.estimates import Estimate, compare, estimates_picture
 from agentkit.figures.growth import Growth, growth_of, growth_picture, reading_loop
+from agentkit.figures.kv import EditSeen, PromptBar, edit_picture, kv_bars
 from agentkit.figures.picture import Picture
 from agentkit.figures.rows import Block, Row, strip_rows
 from agentkit.figures.tables import Table, bill_table, table
@@ -16,10 +17,12 @@ from agentkit.figures.thresholds import Plan, plan_picture
 __all__ = [
     "Block",
     "Chart",
+    "EditSeen",
     "Estimate",
     "Growth",
     "Picture",
     "Plan",
+    "PromptBar",
     "Row",
     "Strip",
     "Table",
@@ -27,11 +30,13 @@ __all__ = [
     "bill_table",
     "compare",
     "cut_picture",
+    "edit_picture",
     "error_bars",
     "estimates_picture",
     "estimator_errors",
     "growth_of",
     "growth_picture",
+    "kv_bars",
     "plan_picture",
     "reading_loop",
     "strip",

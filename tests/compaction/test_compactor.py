@@ -13,7 +13,7 @@ from agentkit.compaction import Compactor, Keep, Outcome
 from agentkit.compaction.compactor import assemble, summary_message
 from agentkit.log import Compaction, Log, Placement, Projection, project
 from agentkit.messages import Message, Reply, ToolCall, Usage, assistant, system, tool_result, user
-from agentkit.tokens import PerScript
+from agentkit.tokens import CharsPerFour, PerScript
 
 LONG = "the module reads its settings from a file " * 20
 
@@ -107,11 +107,13 @@ def test_a_summary_longer_than_what_it_replaces_is_refused_before_it_is_clipped(
     assert outcome.reason.startswith("the summary is longer than what it replaces: ")
 
 
-def test_no_gain_is_no_compaction() -> None:
-    """A summary as long as what it replaces, to the token."""
-    compactor = one_turn(Scripted("x"))
-    tail = tuple(replace(m, id=f"m{i}") for i, m in enumerate([user("a"), assistant("b"), user("c")]))
-    assert compactor.compact(Projection((), None, tail)).status == "failed"
+def test_a_summary_has_to_save_a_token_at_least() -> None:
+    options = {"estimator": CharsPerFour(), "max_summary": 10_000}
+    made = one_turn(Scripted("x" * 4), **options).compact(view()).compaction
+    assert made is not None
+    as_long = "x" * (4 + 4 * (made.tokens_before - made.tokens_after))
+    assert one_turn(Scripted(as_long), **options).compact(view()).status == "failed"
+    assert one_turn(Scripted(as_long[4:]), **options).compact(view()).status == "done"
 
 
 def test_still_over_the_limit_is_a_failure_with_both_numbers() -> None:

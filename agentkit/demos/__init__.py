@@ -1,0 +1,1 @@
+"""The context lab without its widgets: plans, their runs, and every step told in words."""
