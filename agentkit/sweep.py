@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -166,6 +166,8 @@ def _pool(executor: Executor | None, cells: int) -> Iterator[Executor | None]:
     elif processors == 1 or cells < 12:
         yield None  # starting processes and counting again in each takes longer than so few replays
     else:
+        from concurrent.futures import ProcessPoolExecutor  # here: it loads all of multiprocessing
+
         with ProcessPoolExecutor(processors) as pool:
             yield pool
 

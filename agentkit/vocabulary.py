@@ -15,6 +15,7 @@ import os
 import sys
 import tempfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,11 @@ def encoding(name: str = "o200k_base") -> Any:
             del os.environ["TIKTOKEN_CACHE_DIR"]
 
 
+def pieces(text: str) -> Iterator[str]:
+    """Yield `text` in pieces that tiktoken can take; a cut between two of them adds a token at most."""
+    return (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
+
+
 class Tiktoken(TextEstimator):
     """Count with tiktoken: exact for OpenAI's text, a foreign vocabulary for everybody else.
 
@@ -121,8 +127,7 @@ class Tiktoken(TextEstimator):
         return self._count(text)
 
     def _encode(self, text: str) -> int:
-        # A cut between two pieces adds a token at most.
-        return sum(self._encode_piece(text[start : start + _PIECE]) for start in range(0, len(text), _PIECE))
+        return sum(self._encode_piece(piece) for piece in pieces(text))
 
     def _encode_piece(self, text: str) -> int:
         # encode_ordinary reads "<|endoftext|>" as plain text, as a provider does; encode would raise.

@@ -1,4 +1,4 @@
-"""Reference recall: of what later tool calls mention and had been seen before, how much was still in view?
+"""Reference recall: of what later tool calls mention and had been seen before, how much was still in view.
 
 Cheap is not good. An identifier is a path, a symbol (`snake_case`, `camelCase`, `SomeError`) or a quoted error message. A
 tool call refers to it if it stands in the call's arguments; it is in view if a message that is sent word for word has it, or

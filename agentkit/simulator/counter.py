@@ -16,7 +16,7 @@ from agentkit.caching import PrefixCache, Segment
 from agentkit.caching.prefix import Token
 from agentkit.messages import Message, Usage
 from agentkit.tokens import IMAGE_TOKENS
-from agentkit.vocabulary import Unavailable, encoding
+from agentkit.vocabulary import Unavailable, encoding, pieces
 
 # Without a vocabulary: pieces of about the length of a token, so that prefixes still compare piece by piece.
 _PIECE = re.compile(r"[⺀-\U0010ffff]|\s?[A-Za-z]{1,5}|\s?\d{1,3}|\s?[^\sA-Za-z\d]|\s+")
@@ -28,7 +28,7 @@ def tokenizer(vocabulary: str) -> tuple[Callable[[str], Sequence[Token]], str]:
         found = encoding(vocabulary)
     except Unavailable:
         return _PIECE.findall, "estimate"
-    return found.encode_ordinary, f"tiktoken {vocabulary}"
+    return (lambda text: [t for piece in pieces(text) for t in found.encode_ordinary(piece)]), f"tiktoken {vocabulary}"
 
 
 class Counter:
