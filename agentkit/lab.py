@@ -69,8 +69,6 @@ def arguments(chapters: Path, port: int, browser: bool, settings: Path) -> list[
     command += [f"--ServerApp.root_dir={chapters}", f"--LabApp.default_url=/lab/tree/{FIRST}"]
     command += ["--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
     command += [f"--LabApp.app_settings_dir={settings}", "--LabApp.extension_manager=readonly"]
-    # Its own messages would print a second address, without the token.
-    command += ["--log-level=WARN"]
     # Whoever pressed Ctrl-C has answered the question whether to stop.
     command += ["--JupyterApp.answer_yes=True"]
     # Jupyter refuses to run as root, which is what a container usually is.

@@ -631,3 +631,16 @@ def _runs(pid: int) -> bool:
 )
 def test_what_differs_from_run_to_run_is_taken_out(line: str, wanted: str) -> None:
     assert steady(line, {}) == wanted
+
+
+def test_a_test_run_prints_the_same_in_ci(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "test_long.py").write_text(
+        "def test_long():\n    assert list(range(60)) == list(range(61))\n", encoding="utf-8"
+    )
+    call = ToolCall("c1", "run_tests", "{}")
+    monkeypatch.delenv("CI", raising=False)
+    at_home = workspace_tools(tmp_path).run(call).content
+    for name in ("CI", "BUILD_NUMBER", "FORCE_COLOR"):
+        monkeypatch.setenv(name, "1")
+    assert "1 failed" in at_home
+    assert workspace_tools(tmp_path).run(call).content == at_home

@@ -82,8 +82,12 @@ def prefills(real: SmolLM2, wanted: Sequence[Change]) -> list[Measured]:
 
 
 def same_tokens(real: SmolLM2, client: httpx.Client, question: str) -> tuple[int, int]:
-    """Return how many first tokens of an answer numpy and llama.cpp agree on, and how many were compared."""
-    prompt = tokens_of(client, f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n")
+    """Return how many first tokens of an answer numpy and llama.cpp agree on, and how many were compared.
+
+    llama.cpp rounds more, so where two tokens are nearly equally likely the two may part.
+    """
+    asked = {"messages": [{"role": "user", "content": question}]}
+    prompt = tokens_of(client, client.post("/apply-template", json=asked).raise_for_status().json()["prompt"])
     body = {"prompt": prompt, "n_predict": _ANSWERED, "temperature": 0, "top_k": 1, "return_tokens": True}
     theirs = client.post("/completion", json=body).raise_for_status().json()["tokens"]
     ours = real.model.generate(prompt, len(theirs), real.model.cache())
