@@ -128,7 +128,7 @@ def kv_bars(bars: Sequence[PromptBar], *, title: str = "", width: int = 760) -> 
     bottom = 36 + 25 * len(bars) + 16
     _bar_legend(drawing, bottom)
     text = "\n".join(_bar_line(bar) for bar in bars)
-    return Picture(drawing.svg(bottom + 14, words), words, f"{text}\n{words}", " ".join(filter(None, (title, words))))
+    return Picture(drawing.svg(bottom + 14, words), words, f"{text}\n{words}", f"{title}. {words}" if title else words)
 
 
 def _draw_bar(drawing: Drawing, bar: PromptBar, left: float, scale: float, y: float) -> None:
