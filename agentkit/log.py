@@ -6,7 +6,7 @@ and loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -14,6 +14,7 @@ from agentkit.messages import Message, Usage
 
 Kind = Literal["message", "compaction", "rewind", "note"]
 Placement = Literal["system", "user"]
+Cause = Literal["compaction", "rewind"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Compaction:
 
     `first_kept` is the id of the first message that stays word for word (an id, not a position: positions move).
     `messages` is how many were replaced, `tokens_before` and `tokens_after` are estimates of the whole view.
-    `status` is `done` for a record that counts; a `failed` one is kept for the reader and ignored by the view.
+    `status` is `done` for a record that counts; a `failed` one is kept for the reader and ignored by the view. `clip`: of
+    tool results older than the record the model sees the first `clip` characters (0: all); the log keeps them whole.
     """
 
     summary: str
@@ -35,6 +37,7 @@ class Compaction:
     placement: Placement = "system"
     usage: Usage | None = None
     status: Literal["done", "failed"] = "done"
+    clip: int = 0
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,27 @@ class Entry:
     text: str = ""
 
 
+@dataclass(frozen=True)
+class HistoryReplaced:
+    """What the model sees was replaced, not only continued. The log itself lost nothing.
+
+    `seq` is the entry that did it; `before` and `after` are how many messages the model saw before and sees now.
+    """
+
+    seq: int
+    cause: Cause
+    before: int
+    after: int
+
+
 class Log:
-    """An append-only log in memory, with branches."""
+    """An append-only log in memory, with branches. `listeners` hear of every compaction and every rewind."""
 
     def __init__(self, messages: tuple[Message, ...] | list[Message] = ()) -> None:
         self._entries: list[Entry] = []
         self._ids: set[str] = set()
         self._head: int | None = None
+        self.listeners: list[Callable[[HistoryReplaced], None]] = []
         for message in messages:
             self.append(message)
 
@@ -70,25 +87,36 @@ class Log:
         message = message if message.id else replace(message, id=self._free_id())
         if message.id in self._ids:
             raise ValueError(f"message id {message.id!r} is already in the log; leave the id empty to get a new one")
-        self._ids.add(message.id)
-        return self._add("message", message=message)
+        return self._add("message", self._head, message=message)
 
     def compact(self, compaction: Compaction) -> Entry:
         """Append a compaction record. Raises `ValueError` when `first_kept` is no message of this branch."""
         if compaction.first_kept not in {m.id for m in self.messages() if m.role != "system"}:
             raise ValueError(f"first_kept {compaction.first_kept!r} is not a message of this branch (or a system message)")
-        return self._add("compaction", compaction=compaction)
+        if compaction.status != "done":
+            return self._add("compaction", self._head, compaction=compaction)
+        return self._replace("compaction", self._head, compaction=compaction)
 
     def note(self, text: str) -> Entry:
         """Append a note for the reader; the model never sees it."""
-        return self._add("note", text=text)
+        return self._add("note", self._head, text=text)
 
     def rewind(self, seq: int) -> Entry:
         """Go back to entry `seq`: what follows continues from there, the other branch stays in the log."""
-        if not 0 <= seq < len(self._entries):
-            raise ValueError(f"no entry {seq} in a log of {len(self._entries)}")
-        self._head = seq
-        return self._add("rewind", text=f"back to {seq}")
+        self._must_hold(seq)
+        return self._replace("rewind", seq, text=f"back to {seq}")
+
+    def at(self, seq: int) -> Log:
+        """Return the log as it was when entry `seq` was its newest: a log in memory, apart from this one."""
+        self._must_hold(seq)
+        past = Log()
+        for entry in self._entries[: seq + 1]:
+            past._keep(entry)
+        return past
+
+    def fork(self, seq: int) -> Log:
+        """Return a log that goes on from entry `seq`; this one does not change."""
+        return self.at(seq)
 
     def branch(self) -> tuple[Entry, ...]:
         """Return the entries from the first to the newest of the present branch."""
@@ -113,12 +141,36 @@ class Log:
             number += 1
         return f"m{number}"
 
+    def _must_hold(self, seq: int) -> None:
+        if not 0 <= seq < len(self._entries):
+            raise ValueError(f"no entry {seq} in a log of {len(self._entries)}")
+
     def _add(
-        self, kind: Kind, *, message: Message | None = None, compaction: Compaction | None = None, text: str = ""
+        self,
+        kind: Kind,
+        parent: int | None,
+        *,
+        message: Message | None = None,
+        compaction: Compaction | None = None,
+        text: str = "",
     ) -> Entry:
-        entry = Entry(len(self._entries), kind, self._head, message, compaction, text)
+        entry = Entry(len(self._entries), kind, parent, message, compaction, text)
+        self._keep(entry)
+        return entry
+
+    def _keep(self, entry: Entry) -> None:
+        """Take `entry` in. Nothing of this log has changed before: a store that fails leaves everything as it was."""
         self._entries.append(entry)
         self._head = entry.seq
+        if entry.message is not None:
+            self._ids.add(entry.message.id)
+
+    def _replace(self, cause: Cause, parent: int | None, *, compaction: Compaction | None = None, text: str = "") -> Entry:
+        """Add an entry that changes what the model sees, and tell the listeners."""
+        before = project(self).size if self.listeners else 0
+        entry = self._add(cause, parent, compaction=compaction, text=text)
+        for listener in tuple(self.listeners):
+            listener(HistoryReplaced(entry.seq, cause, before, project(self).size))
         return entry
 
 
@@ -130,14 +182,60 @@ class Projection:
     compaction: Compaction | None
     tail: tuple[Message, ...]
 
+    @property
+    def size(self) -> int:
+        """Return the number of messages, the summary counted as one."""
+        return len(self.head) + (self.compaction is not None) + len(self.tail)
+
 
 def project(log: Log) -> Projection:
-    """Split the branch into head, newest compaction and tail. Only the newest compaction counts; failed ones never do."""
-    messages = log.messages()
+    """Split the branch into head, newest compaction and tail. Only the newest compaction counts; failed ones never do.
+
+    The question of a running turn stays in the tail, also when the cut lies behind it.
+    """
+    branch = log.branch()
+    messages = shown_messages(branch)
     size = next((i for i, m in enumerate(messages) if m.role != "system"), len(messages))
     head, body = messages[:size], messages[size:]
-    done = log.compactions()
-    if not done:
+    at = next((i for i in range(len(branch) - 1, -1, -1) if _counts(branch[i])), None)
+    newest = branch[at].compaction if at is not None else None
+    if newest is None:
         return Projection(head, None, body)
-    start = next(i for i, m in enumerate(body) if m.id == done[-1].first_kept)
-    return Projection(head, done[-1], body[start:])
+    start = next(i for i, m in enumerate(body) if m.id == newest.first_kept)
+    known = sum(e.message is not None for e in branch[:at]) - size
+    return Projection(head, newest, with_question(body, start, known))
+
+
+def _counts(entry: Entry) -> bool:
+    return entry.compaction is not None and entry.compaction.status == "done"
+
+
+def with_question(messages: Sequence[Message], cut: int, known: int | None = None) -> tuple[Message, ...]:
+    """Return `messages` from `cut` on, led by the question of the running turn when that stands before the cut.
+
+    `known` is how many messages there were when the cut was made (None: all).
+    """
+    tail = tuple(messages[cut:])
+    if any(m.role == "user" for m in messages[cut:known]):
+        return tail
+    question = next((m for m in reversed(messages[:cut]) if m.role == "user"), None)
+    return tail if question is None else (question, *tail)
+
+
+def shown_messages(branch: Sequence[Entry]) -> tuple[Message, ...]:
+    """Return the messages of a branch, the tool results before a record with `clip` shortened to it."""
+    shown: list[Message] = []
+    most = 0
+    for entry in reversed(branch):
+        if entry.message is not None:
+            shown.append(_shortened(entry.message, most) if most and entry.message.role == "tool" else entry.message)
+        elif entry.compaction is not None and _counts(entry) and entry.compaction.clip:
+            most = min(most or entry.compaction.clip, entry.compaction.clip)
+    return tuple(reversed(shown))
+
+
+def _shortened(message: Message, most: int) -> Message:
+    if len(message.content) <= most:
+        return message
+    left_out = len(message.content) - most
+    return replace(message, content=f"{message.content[:most]}\n… ({left_out:,} characters left out to save context) …")

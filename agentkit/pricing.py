@@ -180,9 +180,11 @@ def prices(model: str, on: date | None = None) -> Prices:
     """Return the example prices of `model` as of the day `on` (None: the day on which all prices were read).
 
     `provider/model` asks for one provider. A dated name (`claude-sonnet-4-5-20250929`) has the price of its family; the
-    `model` of the result says which that was. Raises `UnknownModel`, which lists near names.
+    `model` of the result says which that was, and so it does for this project's simulator, which has no prices of its own.
+    Raises `UnknownModel`, which lists near names.
     """
     name = model.strip().lower()
+    name = table()["simulated"].get(name, name)
     day = on or table()["read"]
     found = _from_table(name) or _from_catalogue(name, day)
     if found is None:

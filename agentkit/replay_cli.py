@@ -15,7 +15,8 @@ from agentkit.replay.caches import CACHES, CacheChoice, cache_for
 from agentkit.replay.compare import Comparison, compare, report
 from agentkit.replay.counted import Counted, count
 from agentkit.replay.run import OPEN_LOOP, Replay, replay
-from agentkit.replay.schedules import STAND_IN, AsRecorded, KeepAll, Middle, Schedule
+from agentkit.replay.schedules import AsRecorded, KeepAll, Middle, Schedule
+from agentkit.replay.summaries import STAND_IN
 from agentkit.sessions import Session, load
 
 POLICIES = ("as-recorded", "keep-everything", "summarise-middle")

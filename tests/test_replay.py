@@ -40,7 +40,8 @@ from agentkit.replay import (
 )
 from agentkit.replay.caches import Charged, Forgets
 from agentkit.replay.references import find_references, identifiers
-from agentkit.replay.schedules import View, stand_in
+from agentkit.replay.schedules import View
+from agentkit.replay.summaries import question_before, stand_in
 from agentkit.sessions import Item, Session, loads, save
 from agentkit.tokens import TextEstimator, relative_error
 
@@ -154,15 +155,18 @@ def test_a_schedule_cuts_where_the_compactor_cuts(counted: Counted, amount: int,
     policy = Middle(5_000, Keep(amount, unit), boundary)
     sizes = {m.id: len(s.tokens) for m, s in zip(counted.body, counted.segments, strict=True)}
     view, decide, checked = View(counted), policy.begin(counted), 0
+    stayed: list[Message] = []  # the question of a turn that was cut in the middle
     for request, point in enumerate(counted.points):
         step = decide(view, request)
-        tail = counted.body[view.start : point.end]
+        tail = [*stayed, *counted.body[view.start : point.end]]
         wanted = find_cut(tail, policy.keep, boundary, lambda m: sizes[m.id])
         if step is not None:
-            assert step.start == view.start + wanted and step.messages == wanted
+            assert step.start == view.start + wanted - len(stayed) and step.messages == wanted
             checked += 1
             if not step.failed:
                 view.change(step)
+                asked = question_before(counted, step.start, point.end)
+                stayed = [] if asked is None else [counted.body[asked]]
         elif view.size(point.end) >= policy.threshold:
             assert wanted == 0 or checked
     assert checked or unit != "messages"

@@ -10,17 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from session_support import made_up
 
 from agentkit import replay_cli
-from agentkit.caching import OpenAICache, Segment
 from agentkit.compaction import Keep
 from agentkit.figures.sweep import in_words, sweep_map
 from agentkit.pricing import prices
-from agentkit.replay import OPEN_LOOP, CacheChoice, Counted, Middle, cache_for, count, replay
-from agentkit.replay.caches import Followed
+from agentkit.replay import CACHES, OPEN_LOOP, Counted, Middle, cache_for, count, replay
 from agentkit.replay.run import replay_sums
 from agentkit.sessions import save
 from agentkit.sweep import Cell, Job, cuts, sweep
@@ -49,14 +45,34 @@ def test_sums_are_the_sums_of_the_rows(counted: Counted, model: str, call: Any) 
         assert (sums.sent, sums.compactions, sums.recall) == (rows.sent, rows.compactions, rows.recall)
 
 
-def test_every_cell_is_a_replay_of_its_own(cells: list[Cell], counted: Counted) -> None:
+RULES = [(model, None) for model in ("gpt-5.4", "gpt-6.1-sol", "claude-opus-5", "deepseek-flash")]
+RULES += [("gpt-5.4", kind) for kind in CACHES]
+
+
+@pytest.fixture(scope="module")
+def paused(counted: Counted) -> Counted:
+    """Return the session with two pauses, of ten minutes and of two days."""
+    shifts = [(i > 25) * 600 + (i > 45) * 2 * 86_400 for i in range(len(JOB.session.items))]
+    items = [replace(item, at=(item.at or 0) + more) for item, more in zip(JOB.session.items, shifts, strict=True)]
+    return count(replace(JOB.session, items=tuple(items)))
+
+
+@pytest.mark.parametrize(("model", "kind"), RULES)
+@pytest.mark.parametrize("call", ["flatten", "shared"])
+def test_every_cell_is_a_replay_of_its_own(paused: Counted, model: str, kind: str | None, call: Any) -> None:
+    """Though cells that cut alike are one replay. Pauses end entries, and some compactions fail."""
+    policy = Middle(1, boundary="pair", call=call, summary=4_500)
+    job = replace(JOB, session=paused.session, prices=prices(model), cache=kind, policy=policy)
+    cells, events = sweep(job, KEEPS, THRESHOLDS, counted=paused), ""
     assert [(c.keep, c.threshold) for c in cells] == [(k, t) for k in KEEPS for t in THRESHOLDS]
     for cell in cells:
-        schedule = Middle(cell.threshold, Keep(cell.keep, "messages"), "pair")
-        result = replay(counted, schedule, JOB.prices, cache_for(JOB.prices))
+        result = replay(paused, job.policy_at(cell.keep, cell.threshold), job.prices, cache_for(job.prices, kind))
         assert (cell.usd, cell.summaries_usd) == (pytest.approx(result.usd), pytest.approx(result.summaries.total))
         assert (cell.compactions, cell.sent, cell.recall) == (result.compactions, result.sent, result.recall)
+        assert cell.read_share == result.read_share
+        events += " ".join(event for row in result.rows for event in row.events)
     assert len({cell.usd for cell in cells}) > 5
+    assert all(word in events for word in ("compacted", "failed", "pause"))
 
 
 def test_cells_that_cut_alike_are_one_replay(counted: Counted) -> None:
@@ -96,11 +112,9 @@ def test_an_executor_with_futures_of_its_own(cells: list[Cell]) -> None:
 
 def test_dask_can_be_handed_in(cells: list[Cell]) -> None:
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
-    with (
-        distributed.LocalCluster(2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        assert sweep(JOB, KEEPS, THRESHOLDS, executor=client.get_executor()) == cells
+    # In this process: no port is opened, and nothing is started that could be left behind.
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as client:
+        assert sweep(JOB, KEEPS, THRESHOLDS, executor=client.get_executor(), chunks=3) == cells
 
 
 def test_a_worker_that_fails_is_heard_of() -> None:
@@ -122,21 +136,6 @@ def test_the_progress_ends_at_the_number_of_replays(counted: Counted, capsys: py
 def test_a_grid_that_makes_no_sense(keeps: list[int], thresholds: list[int], counted: Counted) -> None:
     with pytest.raises(ValueError, match="empty|at least 1|1 or more"):
         sweep(JOB, keeps, thresholds, counted=counted)
-
-
-_SEGMENTS = [Segment(text.encode(), tuple(text)) for text in ("aaaa", "aaab", "aab", "abcd", "b", "bbbbbb", "")]
-
-
-@given(st.lists(st.lists(st.sampled_from(_SEGMENTS), max_size=6), max_size=8), st.integers(0, 6), st.integers(1, 4))
-def test_the_fast_walk_reads_what_the_model_reads(prompts: list[list[Segment]], minimum: int, step: int) -> None:
-    slow, fast = OpenAICache(minimum, step), Followed(minimum, step)
-    assert [fast.observe(p) for p in prompts] == [slow.observe(p) for p in prompts]
-
-
-def test_a_whole_replay_reads_what_the_model_reads(counted: Counted) -> None:
-    for schedule in (Middle(6_000, Keep(4, "messages"), "pair"), Middle(6_000, call="shared")):
-        both = [replay(counted, schedule, JOB.prices, CacheChoice(make, "")) for make in (OpenAICache, Followed)]
-        assert both[0] == both[1]
 
 
 # -------------------------------------------------------------------------------------------------------- picture and words

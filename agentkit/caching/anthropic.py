@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentkit.caching.parts import what_differs
-from agentkit.caching.prefix import CacheResult, Life, Node, PrefixTree, Segment
+from agentkit.caching.prefix import CacheResult, Kind, Life, Node, PrefixTree, Segment
 
 LIVES: dict[Life, float] = {"5m": 300.0, "1h": 3_600.0}
 """How long an entry lives, in seconds from the start of the request that wrote it or last read it."""
@@ -23,16 +23,20 @@ OUT_OF_REACH = "out of reach"
 
 @dataclass
 class _Entry:
-    """The cache holds the prompt up to here. `ready`: nobody can read it before (the writing request still waits)."""
+    """The cache holds the prompt up to here, for anybody to read from `ready` on (before, the writer waits) until `end`."""
 
     life: Life
-    since: float
     ready: float
+    end: float
 
     def state(self, at: float) -> str:
-        if at >= self.since + LIVES[self.life]:
+        if at >= self.end:
             return EXPIRED
         return "" if at >= self.ready else NOT_READY
+
+    def keep(self, at: float) -> None:
+        """Live on: whoever reads it, or would write it again, does so from `at` on."""
+        self.end = max(self.end, at + LIVES[self.life])
 
 
 class AnthropicCache:
@@ -54,79 +58,80 @@ class AnthropicCache:
 
         Raises `ValueError`, in that API's words, on marks that it refuses.
         """
-        marks = [i for i, segment in enumerate(prompt) if segment.mark]
-        check_marks([prompt[i] for i in marks])
+        return self.observe_marked(prompt, {i: part.mark for i, part in enumerate(prompt) if part.mark}, at)
+
+    def observe_marked(self, prompt: Sequence[Segment], marks: Mapping[int, Life], at: float = 0.0) -> CacheResult:
+        """Account for `prompt` with `marks` at these positions, in order: for a client that knows where it put them."""
+        check_marks([(prompt[i].kind, life) for i, life in marks.items()])
         path, known = self._tree.follow(prompt)
         total = path[-1].end if path else 0
-        entries = [node for i in marks for node in self._look_back(prompt, path, i, at)]
+        entries = [node for i in marks if (node := self._look_back(prompt, path, i, at))]
         read = max((node.end for node in entries), default=0)
-        cause = self._cause(path, known, marks, read, at)
+        cause = self._cause(path, known, max(marks, default=None), read, at)
         for node in entries:
-            node.note.since = max(node.note.since, at)
-        ends = self._write(prompt, path, marks, at)
+            node.note.keep(at)
+        ends = self._write(path, marks, at)
         written, hour = (max(0, end - read) for end in ends)
         return CacheResult(read, written, total - read - written, hour, cause)
 
-    def _look_back(self, prompt: Sequence[Segment], path: Sequence[Node], mark: int, at: float) -> list[Node]:
-        """Return the nearest entry that can be read from `mark`, in a list, or an empty list."""
-        nodes = (path[i] for i in _blocks_back(prompt, mark, self.look_back))
-        found = next((node for node in nodes if node.note and not node.note.state(at)), None)
-        return [found] if found else []
+    def _look_back(self, prompt: Sequence[Segment], path: Sequence[Node], mark: int, at: float) -> Node | None:
+        """Return the nearest entry that can be read from `mark`: within `look_back` blocks. Parameters are no blocks."""
+        left = self.look_back
+        for i in range(mark, -1, -1):
+            if left == 0:
+                break
+            entry: _Entry | None = path[i].note
+            if entry and entry.ready <= at < entry.end:
+                return path[i]
+            left -= prompt[i].kind != "parameter"
+        return None
 
-    def _write(self, prompt: Sequence[Segment], path: Sequence[Node], marks: list[int], at: float) -> tuple[int, int]:
+    def _write(self, path: Sequence[Node], marks: Mapping[int, Life], at: float) -> tuple[int, int]:
         """Make an entry at each mark that has none; return the end of the last mark, and of the last with a long life.
 
         A mark inside what is read makes an entry too, and costs nothing: only what lies behind the hit is billed as
         written. An entry that lives keeps the life it was written with.
         """
         ends = {"5m": 0, "1h": 0}
-        for i in marks:
-            node, life = path[i], prompt[i].mark
-            if life is None or node.end < self.minimum:
+        for i, life in marks.items():
+            node = path[i]
+            if node.end < self.minimum:
                 continue
             ends[life] = node.end
             old: _Entry | None = node.note
-            if old is None or old.state(at) == EXPIRED:
-                node.note = _Entry(life, at, at + self.delay)
-            elif old.state(at) == NOT_READY:
-                old.since = max(old.since, at)
+            if old is None or at >= old.end:
+                node.note = _Entry(life, at + self.delay, at + LIVES[life])
+            elif at < old.ready:
+                old.keep(at)
         return max(ends.values()), ends["1h"]
 
-    def _cause(self, path: Sequence[Node], known: int, marks: list[int], read: int, at: float) -> str:
+    def _cause(self, path: Sequence[Node], known: int, last: int | None, read: int, at: float) -> str:
         """Say why more was not read, as far as earlier requests had cached more of this prompt, or of one like it."""
-        if not marks:
+        if last is None:
             return NO_MARK
-        if path[marks[-1]].end < self.minimum:
+        if path[last].end < self.minimum:
             return BELOW_MINIMUM
-        deepest = next((path[i] for i in reversed(range(known)) if path[i].note), None)
-        if deepest and deepest.end > read:
-            return deepest.note.state(at) or OUT_OF_REACH
+        for i in reversed(range(known)):  # the last entry decides
+            if path[i].note:
+                if path[i].end > read:
+                    return path[i].note.state(at) or OUT_OF_REACH
+                break
         after = path[known - 1] if known else self._tree.root
         if known == len(path) or len(after.children) == 1:
             return ""
         return what_differs([(data, node.kind) for data, node in after.children.items()]) + " changed"
 
 
-def _blocks_back(prompt: Sequence[Segment], mark: int, most: int) -> Iterator[int]:
-    """Yield the positions from `mark` backwards, `most` blocks in all. Parameters are no blocks."""
-    for i in range(mark, -1, -1):
-        if most == 0:
-            return
-        if prompt[i].kind != "parameter":
-            most -= 1
-            yield i
-
-
-def check_marks(marked: Sequence[Segment]) -> None:
-    """Raise `ValueError`, in the API's words, when the marked segments of a request are too many or misplaced."""
+def check_marks(marked: Sequence[tuple[Kind, Life]]) -> None:
+    """Raise `ValueError`, in the API's words, when the marks of a request are too many or on a kind of block without."""
     if len(marked) > MOST_MARKS:
         raise ValueError(f"A maximum of {MOST_MARKS} blocks with cache_control may be provided. Found {len(marked)}.")
-    for segment in marked:
-        if segment.kind == "empty":
+    for kind, _ in marked:
+        if kind == "empty":
             raise ValueError("cache_control cannot be set for empty text blocks")
-        if segment.kind in ("thinking", "parameter"):
-            raise ValueError(f"{segment.kind}.cache_control: Extra inputs are not permitted")
-    lives = [segment.mark for segment in marked]
+        if kind in ("thinking", "parameter"):
+            raise ValueError(f"{kind}.cache_control: Extra inputs are not permitted")
+    lives = [life for _, life in marked]
     if "5m" in lives and "1h" in lives[lives.index("5m") :]:
         raise ValueError(
             "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. "

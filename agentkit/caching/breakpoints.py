@@ -6,9 +6,9 @@ alone: thinking and empty text cannot carry a mark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Protocol
 
 from agentkit.caching.anthropic import MOST_MARKS
@@ -19,6 +19,7 @@ EVERY = 15
 
 _HEAD: tuple[Kind, ...] = ("tools", "system")
 _MESSAGE: tuple[Kind, ...] = ("user", "assistant")
+_TALK: tuple[Kind, ...] = (*_MESSAGE, "thinking")
 _NOT_SENT: tuple[Kind, ...] = ("parameter", "empty")
 
 
@@ -54,23 +55,25 @@ def last_message_only(blocks: Sequence[Block]) -> list[int]:
     return list(islice(_user_ends(blocks), 1))
 
 
-def place(blocks: Sequence[Block], *, tools_too: bool = False, every: int = EVERY) -> list[int]:
+def place(
+    blocks: Sequence[Block], *, tools_too: bool = False, every: int = EVERY, carried: Iterable[int] | None = None
+) -> list[int]:
     """Return where to put marks, best first until four are used: the system prompt, the newest user message, the one before.
 
     What is left goes `every` blocks apart, back from the newest mark, so that a long turn stays within the look-back. The
     mark on the system prompt covers the tools; `tools_too` gives the last tool one of its own, before all others, for an
-    agent whose system prompt changes. Marks that the blocks carry already count.
+    agent whose system prompt changes. Marks that the blocks carry already count; a caller that knows where they are says
+    so in `carried`, and then only the head and the last few blocks are looked at.
     """
-    taken = {i for i, block in enumerate(blocks) if block.mark}
+    taken = {i for i, block in enumerate(blocks) if block.mark} if carried is None else set(carried)
     room = MOST_MARKS - len(taken)
     chosen: list[int] = []
-    for wanted in (_head(blocks, tools_too), islice(_user_ends(blocks), 2), _steps(blocks, taken, every)):
-        for i in wanted:
-            if len(chosen) >= room:
-                return sorted(chosen)
-            if i not in taken:
-                chosen.append(i)
-                taken.add(i)
+    for i in chain(_head(blocks, tools_too), islice(_user_ends(blocks), 2), _steps(blocks, taken, every)):
+        if i not in taken and len(chosen) < room:
+            chosen.append(i)
+            taken.add(i)
+        if len(chosen) >= room:
+            break
     return sorted(chosen)
 
 
@@ -99,7 +102,7 @@ def _head(blocks: Sequence[Block], tools_too: bool) -> list[int]:
     """Return the last block of the system prompt, or the last tool; both, the tool first, with `tools_too`."""
     last: dict[Kind, int] = {}
     for i, block in enumerate(blocks):
-        if block.kind in (*_MESSAGE, "thinking"):
+        if block.kind in _TALK:
             break  # a system note further on is no stable head
         last[block.kind] = i
     found = [last[kind] for kind in _HEAD if kind in last]

@@ -20,8 +20,8 @@ class OpenAICache:
 
     def observe(self, prompt: Sequence[Segment], at: float = 0.0, output: Segment | None = None) -> CacheResult:
         """Account for `prompt`; the output is stored only when it is sent again as part of a later prompt."""
-        total = sum(len(s.tokens) for s in prompt)
-        shared = self._tree.match(prompt).shared
+        path, known = self._tree.follow(prompt)
+        total = path[-1].end if path else 0
+        shared = self._tree.shared(path, known)
         read = shared // self.step * self.step if shared >= self.minimum else 0
-        self._tree.insert(prompt)
         return CacheResult(read, 0, total - read)

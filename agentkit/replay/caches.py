@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from agentkit.cache_rules import CacheRule, cache_rule
 from agentkit.caching.anthropic import AnthropicCache
 from agentkit.caching.blocks import BlockCache
-from agentkit.caching.breakpoints import PLACEMENTS, Placement, add_marks
+from agentkit.caching.breakpoints import PLACEMENTS, Placement, place
 from agentkit.caching.deepseek import DeepSeekCache
 from agentkit.caching.openai import OpenAICache
-from agentkit.caching.prefix import CacheResult, Life, PrefixCache, Segment, Token
+from agentkit.caching.prefix import CacheResult, Life, PrefixCache, Segment
 from agentkit.caching.tree import TokenTree
 from agentkit.pricing import Prices
 
@@ -32,43 +33,6 @@ class Forgets:
             self._cache = self._make()
         self._last = at
         return self._cache.observe(prompt, at, output)
-
-
-class Followed(OpenAICache):
-    """OpenAI's rule over a tree that remembers the last prompt: each request costs work only for what is new in it."""
-
-    def observe(self, prompt: Sequence[Segment], at: float = 0.0, output: Segment | None = None) -> CacheResult:
-        """Account for `prompt`; the same answers as `OpenAICache`."""
-        path, known = self._tree.follow(prompt)
-        total = path[-1].end if path else 0
-        before = path[known - 1] if known else self._tree.root
-        shared = before.end
-        if known < len(path) and len(before.children) > 1:
-            new = path[known]
-            shared += _longest(new.tokens, [other.tokens for other in before.children.values() if other is not new])
-        read = shared // self.step * self.step if shared >= self.minimum else 0
-        return CacheResult(read, 0, total - read)
-
-
-def _longest(new: tuple[Token, ...], others: Sequence[tuple[Token, ...]]) -> int:
-    """Return how many first tokens of `new` one of the others has. One that cannot beat the best so far is not compared."""
-    best = 0
-    for other in others:
-        if best < min(len(new), len(other)) and new[best] == other[best]:
-            best = max(best, _alike(new, other))
-    return best
-
-
-def _alike(a: tuple[Token, ...], b: tuple[Token, ...]) -> int:
-    """Return how many first tokens are the same, by halving: slices are compared much faster than single tokens."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 class Charged:
@@ -93,7 +57,7 @@ class Marked:
 
     def observe(self, prompt: Sequence[Segment], at: float = 0.0, output: Segment | None = None) -> CacheResult:
         """Put the marks, then account for `prompt`."""
-        return self.unmarked.observe(add_marks(prompt, self._placement(prompt), self._life), at, output)
+        return self.unmarked.observe_marked(prompt, dict.fromkeys(self._placement(prompt), self._life), at)
 
 
 class NoCache:
@@ -134,20 +98,21 @@ def cache_for(
         return CacheChoice(lambda: Marked(AnthropicCache(minimum), marks, life), label, blocks=True)
     if kind in ("openai", "deepseek"):
         return _automatic(kind, rule, pauses)
-    simple: dict[str, tuple[Callable[[], PrefixCache], str]] = {
-        "blocks": (BlockCache, "blocks of 16 tokens (vLLM)"),
-        "tree": (TokenTree, "a tree of tokens (SGLang)"),
-        "none": (NoCache, "no cache"),
+    simple = {
+        "blocks": CacheChoice(BlockCache, "blocks of 16 tokens (vLLM)"),
+        "tree": CacheChoice(TokenTree, "a tree of tokens (SGLang)"),
+        "none": CacheChoice(NoCache, "no cache"),
     }
     if kind not in simple:
         raise ValueError(f"unknown cache model {kind!r}; there are {', '.join(CACHES)}")
-    return CacheChoice(*simple[kind])
+    return simple[kind]
 
 
 def _placement(name: str) -> Placement:
     if name not in PLACEMENTS:
         raise ValueError(f"unknown placement of marks {name!r}; there are {', '.join(PLACEMENTS)}")
-    return PLACEMENTS[name]
+    # The prompts of a replay carry no marks, and not having to look for any keeps a long session cheap.
+    return partial(place, carried=()) if name == "recommended" else PLACEMENTS[name]
 
 
 def _automatic(kind: str, rule: CacheRule, pauses: bool) -> CacheChoice:
@@ -169,6 +134,6 @@ def _automatic(kind: str, rule: CacheRule, pauses: bool) -> CacheChoice:
 
 def _maker(kind: str, rule: CacheRule | None) -> Callable[[], PrefixCache]:
     if rule is None:
-        return Followed if kind == "openai" else DeepSeekCache
+        return OpenAICache if kind == "openai" else DeepSeekCache
     minimum, step = rule.minimum, rule.step
-    return (lambda: Followed(minimum, step)) if kind == "openai" else (lambda: DeepSeekCache(step, minimum))
+    return (lambda: OpenAICache(minimum, step)) if kind == "openai" else (lambda: DeepSeekCache(step, minimum))

@@ -17,6 +17,9 @@ OPEN_LOOP = "open loop: replayed from a record; what the agent would have done o
 """Said wherever a replayed figure is shown."""
 
 
+RowKind = Literal["request", "summary"]
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One request, or one summary call. Tokens; `usd` is its price and `cumulative` that of everything so far.
@@ -26,7 +29,7 @@ class Row:
     """
 
     number: int
-    kind: Literal["request", "summary"]
+    kind: RowKind
     at: float | None
     sent: int
     read: int
@@ -195,16 +198,12 @@ class Account:
             self.events.append(f"miss: {result.cause}" if result.cause else "miss")
 
     def add_row(
-        self,
-        number: int,
-        kind: Literal["request", "summary"],
-        point: Point,
-        result: CacheResult,
-        output: int,
-        used: int = 0,
-        in_view: int = 0,
+        self, number: int, kind: RowKind, point: Point, result: CacheResult, output: int, used: int = 0, in_view: int = 0
     ) -> None:
-        """Add the row of one request or summary call, with the events since the last row."""
+        """Add the row of one request or summary call, with the events since the last row.
+
+        `used` are the references that the answer makes, `in_view` those of them that it could see.
+        """
         usage = Usage(result.fresh, result.read, result.written, output)
         bill = self.prices.bill(usage, written_long=result.written_1h, when=point.at)
         self.bill += bill
@@ -247,14 +246,7 @@ class Sums(Account):
         """Note nothing."""
 
     def add_row(
-        self,
-        number: int,
-        kind: Literal["request", "summary"],
-        point: Point,
-        result: CacheResult,
-        output: int,
-        used: int = 0,
-        in_view: int = 0,
+        self, number: int, kind: RowKind, point: Point, result: CacheResult, output: int, used: int = 0, in_view: int = 0
     ) -> None:
         """Add up one request or summary call."""
         sent = result.read + result.written + result.fresh

@@ -5,21 +5,22 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 from agentkit.caching.prefix import Segment
-from agentkit.compaction.compactor import summary_message
 from agentkit.compaction.cut import Boundary, Keep
-from agentkit.compaction.prompts import KEEP_LIST, summary_prompt
-from agentkit.log import Compaction
-from agentkit.messages import user
 from agentkit.replay.counted import Counted
 from agentkit.replay.references import identifiers
-
-STAND_IN = 1_000
-"""Tokens of a stand-in summary. Real ones at hand have 951 to 2,812 tokens for 175,000 to 372,000 tokens of history."""
-
-SummaryCall = Literal["flatten", "shared"]
+from agentkit.replay.summaries import (
+    STAND_IN,
+    SummaryCall,
+    flattened,
+    instruction,
+    names_in,
+    question_before,
+    stand_in,
+    summary_segment,
+)
 
 
 @dataclass
@@ -151,6 +152,7 @@ class _Middle:
         self.policy, self.counted = policy, counted
         self.done = self.failures = 0
         self.failed_at: tuple[int, int] | None = None
+        self.question: int | None = None
 
     def decide(self, view: View, request: int) -> Step | None:
         point = self.counted.points[request]
@@ -158,13 +160,14 @@ class _Middle:
         if size < self.policy.threshold or self._must_wait(point.turn, size):
             return None
         cut = self._cut(view.start, point.end)
-        if cut <= view.start:
-            return None
-        step = self._step(view, cut, size)
+        asked = question_before(self.counted, cut, point.end)
+        if cut - view.start + (self.question is not None) - (asked is not None) < 1:
+            return None  # nothing would go, or nothing but the question that stays
+        step = self._step(view, cut, size, asked)
         if step.failed:
             self.failures, self.failed_at = self.failures + 1, (point.turn, size)
         else:
-            self.failures, self.failed_at, self.done = 0, None, self.done + 1
+            self.failures, self.failed_at, self.done, self.question = 0, None, self.done + 1, asked
         return step
 
     def _must_wait(self, turn: int, size: int) -> bool:
@@ -175,7 +178,8 @@ class _Middle:
 
     def _cut(self, start: int, end: int) -> int:
         wanted = min(self._wanted(start, end), end - 1)
-        return self.counted.cut_before(wanted, self.policy.boundary) if wanted > start else start
+        first = start - (self.question is not None)  # a question that stayed stands before the body, and can go too
+        return self.counted.cut_before(wanted, self.policy.boundary) if wanted > first else first
 
     def _wanted(self, start: int, end: int) -> int:
         keep, counted = self.policy.keep, self.counted
@@ -193,10 +197,10 @@ class _Middle:
         sums = self.counted.sums
         return min(end, max(start, bisect_left(sums, sums[end] - tokens, start, end + 1)))
 
-    def _step(self, view: View, cut: int, size: int) -> Step:
+    def _step(self, view: View, cut: int, size: int, asked: int | None) -> Step:
         policy, counted = self.policy, self.counted
         text = stand_in(self.done + 1, policy.summary)
-        summary = _as_system(counted.texts.counter.message(summary_message(Compaction(text, ""))))
+        summary = summary_segment(counted, text, asked)
         removed = counted.sums[cut] - counted.sums[view.start] + (len(view.summary.tokens) if view.summary else 0)
         after = size - removed + len(summary.tokens)
         failed = ""
@@ -205,27 +209,7 @@ class _Middle:
         elif policy.limit is not None and after > policy.limit:
             failed = f"still over the budget: {after:,} tokens"
         shares = policy.call == "shared"
-        extra = (_instruction(counted),) if shares else flattened(counted, view.start, cut, view.text)
-        return Step(extra, shares, policy.summary, cut, summary, cut - view.start, text, failed=failed)
-
-
-# --------------------------------------------------------------------------------------------------------- what is sent then
-
-
-def flattened(counted: Counted, start: int, cut: int, previous: str) -> tuple[Segment, ...]:
-    """Return the prompt of a summary call that shows the history as text: instructions, transcript, end."""
-    before, _, after = summary_prompt("\0", KEEP_LIST, previous).partition("\0")
-    return (counted.texts.text(before), *counted.transcript[start:cut], counted.texts.text(after))
-
-
-def _instruction(counted: Counted) -> Segment:
-    return counted.texts.counter.message(user(summary_prompt("(the conversation above)", KEEP_LIST)))
-
-
-def stand_in(number: int, tokens: int) -> str:
-    """Return a text in place of summary `number`. It says nothing; only its length counts."""
-    return f"Stand-in for summary {number}." + " word" * max(0, tokens - 6)
-
-
-def _as_system(segment: Segment) -> Segment:
-    return Segment(segment.data, segment.tokens, "system")
+        extra = (instruction(counted),) if shares else flattened(counted, view.start, cut, view.text, self.question)
+        names = names_in(counted, asked)
+        gone = cut - view.start + (self.question is not None)
+        return Step(extra, shares, policy.summary, cut, summary, gone, text, names, failed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from agentkit.events import Billed, Event
@@ -32,26 +32,46 @@ class Recorder:
 
     def session(self, name: str, *, title: str = "", model: str = "", notes: str = "") -> Session:
         """Return what was recorded of the present branch. Entries from before the first event have no time."""
-        items: list[Item] = []
-        where: dict[str, int] = {}
-        for entry in self._log.branch():
-            if (item := self._item(entry, where)) is not None:
-                where[item.message.id] = len(items)
-                items.append(item)
-        calls = sum(item.message.role == "assistant" for item in items)
-        usage = tuple([*self._bills, *[None] * calls][:calls])
-        items = [_without_id(item) for item in items]
-        return Session(name, tuple(items), usage, self._tools, title=title, format="agentkit", model=model, notes=notes)
+        said = (e.seq for e in self._log.branch() if e.message and e.message.role == "assistant")
+        bills = dict(zip(said, self._bills, strict=False))
+        session = session_of(self._log, name, times=dict(enumerate(self._times)), bills=bills, tools=self._tools)
+        return replace(session, title=title, model=model, notes=notes)
 
-    def _item(self, entry: Entry, where: dict[str, int]) -> Item | None:
-        at = self._times[entry.seq] if entry.seq < len(self._times) else None
-        if entry.message is not None:
-            return Item(entry.message, at)
-        made = entry.compaction
-        if made is None or made.status != "done":
-            return None
-        cut = RecordedCut(where[made.first_kept], made.tokens_before, made.usage)
-        return Item(Message("user", made.summary, id=f"summary-{entry.seq}"), at, SUMMARY, cut)
+
+def session_of(
+    log: Log,
+    name: str,
+    *,
+    times: Mapping[int, float] | None = None,
+    bills: Mapping[int, Usage | None] | None = None,
+    tools: Sequence[ToolSpec] = (),
+) -> Session:
+    """Return the present branch of `log` as a session. `times` and `bills` go by the `seq` of an entry.
+
+    The form knows one branch, text, calls and compactions that count: pictures, provider data and notes stay behind.
+    """
+    items: list[Item] = []
+    usage: list[Usage | None] = []
+    where: dict[str, int] = {}
+    for entry in log.branch():
+        item = _item(entry, (times or {}).get(entry.seq), where)
+        if item is None:
+            continue
+        where[item.message.id] = len(items)
+        items.append(_without_id(item))
+        if item.message.role == "assistant":
+            usage.append((bills or {}).get(entry.seq))
+    return Session(name, tuple(items), tuple(usage), tuple(tools), format="agentkit")
+
+
+def _item(entry: Entry, at: float | None, where: dict[str, int]) -> Item | None:
+    if entry.message is not None:
+        return Item(entry.message, at)
+    made = entry.compaction
+    if made is None or made.status != "done":
+        return None
+    cut = RecordedCut(where[made.first_kept], made.tokens_before, made.usage)
+    return Item(Message("user", made.summary, id=f"summary-{entry.seq}"), at, SUMMARY, cut)
 
 
 def _without_id(item: Item) -> Item:

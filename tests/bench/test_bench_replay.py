@@ -59,8 +59,11 @@ def counted() -> Counted:
 
 
 def test_counting(show: Callable[[str], None]) -> None:
-    clock, processor = best(lambda: count(load(real(LONG))).prepare(blocks=True), 1)
+    made: list[Counted] = []
+    clock, processor = best(lambda: made.append(count(load(real(LONG))).prepare(blocks=True)), 1)
     show(f"load and count {LONG}: {clock:.2f} s ({processor:.2f} s of the processor)")
+    assert len(made[0].points) == len(made[0].session.usage) > 400
+    assert made[0].sums[-1] == sum(len(segment.tokens) for segment in made[0].segments)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -73,6 +76,9 @@ def test_replay_and_its_growth(model: str, counted: Counted, show: Callable[[str
             f"{once_clock:.3f} s ({once:.3f} s of the processor; target 0.1 s), doubled: {double / once:.2f} x (target 2.3)"
         )
         show(f"replay, {model}, {schedule.name}: {figures}")
+        rows = replay(counted, schedule, prices(model)).rows
+        assert all(row.read + row.written + row.fresh == row.sent > 0 for row in rows)
+        assert rows[-1].cumulative == pytest.approx(sum(row.usd for row in rows))
     assert len(twice.points) == 2 * len(counted.points)
 
 

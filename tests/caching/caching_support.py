@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hypothesis import strategies as st
 
-from agentkit.caching import Segment
+from agentkit.caching import PrefixCache, Segment
 from agentkit.caching.parts import parameter
 
 Prompt = list[Segment]
@@ -107,3 +109,13 @@ def counted(number: int, tokens: int) -> Segment:
     """Return a segment whose tokens and bytes are counted, another one for each number."""
     values = range(number * tokens, (number + 1) * tokens)
     return Segment(CountedBytes(b"segment %d" % number), tuple(Counted(v) for v in values))
+
+
+def looks(make: Callable[[], PrefixCache], requests: int, tokens: int = 40) -> tuple[int, int]:
+    """Return how often tokens, and bytes, are looked at by a model in a session that grows by one segment a request."""
+    model, session = make(), list[Segment]()
+    Counted.looks = CountedBytes.looks = 0
+    for n in range(requests):
+        session.append(counted(n, tokens))
+        model.observe(session)
+    return Counted.looks, CountedBytes.looks

@@ -22,7 +22,7 @@ from agentkit.caching import (
     place,
 )
 
-from .caching_support import Prompt, Request, common, flat, letters, size, traffic
+from .caching_support import Prompt, Request, common, flat, letters, looks, size, traffic
 
 
 class Marked:
@@ -41,6 +41,7 @@ MODELS: dict[str, Callable[[], PrefixCache]] = {
     "anthropic, minimum 8": lambda: Marked(8),
     "openai": lambda: OpenAICache(8, 4),
     "deepseek": lambda: DeepSeekCache(4, 8),
+    "deepseek, whole units only": lambda: DeepSeekCache(0, 8),
     "blocks": lambda: BlockCache(size=4),
     "blocks, limited": lambda: BlockCache(capacity=60, size=4),
     "tree": lambda: TokenTree(),
@@ -98,6 +99,8 @@ def least(name: str, before: int, in_edited: int) -> int:
     if name.startswith("anthropic"):  # the last mark before the edit is on a message, and one token of an answer follows it
         entry = max(0, before - 1)
         return entry if name == "anthropic" or entry >= 8 else 0
+    if name == "deepseek, whole units only":  # the last one ends with the answer before the edit
+        return before if before >= 8 else 0
     if name in ("openai", "deepseek"):
         return unchanged - unchanged % 4 if unchanged >= 8 else 0
     return unchanged - unchanged % {"tree": 1, "tree, limited": 2}.get(name, 4)
@@ -130,3 +133,10 @@ def test_an_empty_prompt_costs_nothing(make: Callable[[], PrefixCache]) -> None:
     assert model.observe([]) == CacheResult(0, 0, 0)
     assert model.observe([], output=letters("ab")) == CacheResult(0, 0, 0)
     assert model.observe([letters("")]) == CacheResult(0, 0, 0)
+
+
+@every_model
+def test_work_is_for_what_is_new(make: Callable[[], PrefixCache]) -> None:
+    once, twice = looks(make, 100, tokens=1), looks(make, 200, tokens=1)
+    assert 0 < once[1] <= 100 * 8 and once[0] <= 100 * 8
+    assert twice[0] <= 2.1 * once[0] + 1 and twice[1] <= 2.1 * once[1]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit.caching import CacheResult, DeepSeekCache, OpenAICache, PrefixCache, Segment
-from agentkit.caching.prefix import PrefixTree
+from agentkit.caching.prefix import PrefixTree, alike
 
 END = "<end>"
 Prompt = list[Segment]
@@ -209,10 +209,16 @@ def test_a_changed_first_byte_loses_everything() -> None:
 
 def test_the_bytes_decide_whether_two_segments_are_the_same() -> None:
     tree = PrefixTree()
-    tree.insert([Segment(b"one", ("a", "b")), Segment(b"next", ("c",))])
-    match = tree.match([Segment(b"two", ("a", "b")), Segment(b"next", ("c",))])
-    assert (match.path, match.shared) == ((), 2)
-    assert match.partly is not None
+    tree.follow([Segment(b"one", ("a", "b")), Segment(b"next", ("c",))])
+    path, known = tree.follow([Segment(b"two", ("a", "b")), Segment(b"next", ("c",))])
+    assert (known, tree.shared(path, known)) == (0, 2)
+
+
+@many
+@given(st.text("ab"), st.text("ab"), st.text("ab"))
+def test_alike_counts_the_first_tokens_that_are_the_same(start: str, one: str, two: str) -> None:
+    a, b = tuple(start + one), tuple(start + two)
+    assert alike(a, b) == common(list(a), list(b)) == alike(b, a)
 
 
 def test_an_empty_prompt_costs_nothing() -> None:
@@ -225,7 +231,7 @@ def test_a_long_session_takes_work_for_what_is_new_only() -> None:
     tree, prompt = PrefixTree(), list[Segment]()
     for n in range(500):
         prompt.append(segment(f"message {n}"))
-        tree.insert(prompt)
+        tree.follow(prompt)
     count, waiting = 0, [tree.root]
     while waiting:
         node = waiting.pop()
