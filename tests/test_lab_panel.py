@@ -24,7 +24,7 @@ from agentkit.panels.lab import Lab, Warmer, _neighbours
 from agentkit.policies import KeepEverything, SummariseMiddle
 from agentkit.policies.registry import POLICIES, WITHOUT_BUDGET, make_policy
 from agentkit.pricing import plain
-from agentkit.scenarios import Settings, course_workspace, four_questions
+from agentkit.scenarios import Settings, course_workspace, four_questions, memory
 from agentkit.simulator.profiles import PROFILES
 
 LAB = sys.modules["agentkit.panels.lab"]
@@ -75,8 +75,18 @@ def test_the_big_file_is_the_four_questions() -> None:
     assert [c.compaction.messages for c in demo.compactions] == [c.compaction.messages for c in run.compactions]
 
 
-@pytest.mark.parametrize("rules", PROFILES)
 @pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("scenario", ["short chat", "budget too small"])
+def test_every_policy_plays(scenario: str, policy: str) -> None:
+    demo = play(plan(scenario, policy))
+    assert len(demo.turns) == len(SCENARIOS[scenario].questions)
+    assert sum(turn.requests for turn in demo.turns) == len(demo.bills)
+    # Some policies bring tools along, and with those the smallest budget is not enough: they say so.
+    assert len(demo.bills) > 0 or "system prompt and tools alone need" in demo.problem
+
+
+@pytest.mark.parametrize("rules", PROFILES)
+@pytest.mark.parametrize("policy", [KEEP, SUMMARISE])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_every_scenario_runs_to_its_end(scenario: str, policy: str, rules: str) -> None:
     demo = play(plan(scenario, policy, rules=rules))
@@ -118,11 +128,11 @@ def test_a_run_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_tests_run_once_for_the_same_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "_known", {})
+    monkeypatch.setattr(memory, "_known", {})
     running._play.__wrapped__(plan("loop of tests").same_run())
-    made = len([key for key in running._known if key[0] == "run_tests"])
+    made = len([key for key in memory._known if key[0] == "run_tests"])
     running._play.__wrapped__(plan("loop of tests", KEEP).same_run())
-    assert len([key for key in running._known if key[0] == "run_tests"]) == made == 2, "before the repair, and after it"
+    assert len([key for key in memory._known if key[0] == "run_tests"]) == made == 2, "before the repair, and after it"
 
 
 def test_a_budget_below_the_fixed_part_is_a_sentence() -> None:
@@ -169,6 +179,58 @@ def test_what_cannot_be_read_is_one_clear_line(tmp_path: Path, monkeypatch: pyte
             read_own(path)
         assert "\n" not in str(error.value)
         assert play(plan(OWN, file=path)).problem == str(error.value)
+
+
+SESSIONS = course_workspace().parent / "sessions"
+
+
+def test_a_recorded_session_is_replayed(tmp_path: Path) -> None:
+    left, right = (play(plan(OWN, policy, file=str(SESSIONS / "four-questions.jsonl"))) for policy in (KEEP, SUMMARISE))
+    run = four_questions(Settings(compact=False, budget=100_000))
+    assert [b.usage for b in left.bills] == [replace(b.usage, reasoning=0) for b in run.bills if b.usage]
+    assert [turn.question for turn in left.turns] == list(left.questions) and left.turns[-1].answer == run.answers[-1]
+    assert {turn.outcome for turn in (*left.turns, *right.turns)} == {"as recorded"} and not left.compactions
+    # Budget 4,000 x 0.6: the file is too much, as it was in the live run.
+    assert len(right.compactions) == len(right.summary_calls) == 1
+    assert right.bills[-1].usage.prompt < left.bills[-1].usage.prompt  # type: ignore[union-attr]
+    assert [b.message for b in left.bills] == [b.message for b in right.bills], "open loop: the agent does what it did"
+
+
+def test_a_session_makes_the_budget_larger_and_says_what_a_replay_is(bench: Lab) -> None:
+    bench.controls["Scenario"].value = OWN
+    bench.controls["Your file"].value = str(SESSIONS / "four-questions.jsonl")
+    assert bench["Budget in tokens"] == 100_000 and bench.remark.startswith("Open loop: replayed from a record")
+    assert bench.sentences[0].endswith("Question 4 of 4: as recorded.") and bench.still().alt
+    bench.controls["Your file"].value = str(course_workspace() / "stats.py")
+    assert bench["Budget in tokens"] == 4_000 and "Open loop" not in bench.remark
+    bench.controls["Your file"].value = str(SESSIONS / "four-questions.jsonl")
+    bench.controls["Scenario"].value = "budget too small"
+    assert bench["Budget in tokens"] == 1_800
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"", "bad.jsonl: the file is empty; a session is one JSON object on one line"),
+        (b"\n{broken\n", "bad.jsonl:2: broken JSON at column 2"),
+        (b"[1]", "bad.jsonl:1: not a session: expected an object with a list `messages`"),
+        (b'{"messages": []}', "bad.jsonl:1: the session has no model call, so there is no request to show"),
+        (b"\xff\xfe{}", "bad.jsonl:1: not UTF-8 at byte 1"),
+        (b"\0\0", "bad.jsonl is no text file"),
+    ],
+)
+def test_a_bad_session_is_one_clear_line(bench: Lab, tmp_path: Path, data: bytes, text: str) -> None:
+    (tmp_path / "bad.jsonl").write_bytes(data)
+    bench.controls["Scenario"].value = OWN
+    bench.controls["Your file"].value = str(tmp_path / "bad.jsonl")
+    for demo, said in zip(bench.demos, bench.sentences, strict=True):
+        assert demo.problem.startswith(text) and "\n" not in demo.problem
+        assert said == f"There is no run to show: {demo.problem}."
+
+
+def test_a_wrong_answer_is_told_from_a_right_one() -> None:
+    right, wrong = (running.Turn(1, "?", 1, "40 methods", "answered", right=ok) for ok in (True, False))
+    assert (right.outcome, wrong.outcome) == ("answered", "answered, but it is not right")
 
 
 # ----------------------------------------------------------------------------------------------------------- what is said
@@ -234,7 +296,7 @@ def test_a_share_is_all_only_when_it_is_all() -> None:
 
 
 def test_results_are_a_table_with_the_summary_calls(capsys: pytest.CaptureFixture[str]) -> None:
-    demos = [play(plan("big file", policy)) for policy in POLICIES] + [play(plan("big file", budget=1_200))]
+    demos = [play(plan("big file", policy)) for policy in (KEEP, SUMMARISE)] + [play(plan("big file", budget=1_200))]
     made = results(demos, plain("mine", fresh=1.0, read=0.1, output=5.0))
     assert made.columns[-1] == "USD" and made.caption.startswith("example prices: your own mine")
     assert made.rows[1][5] == "1" and made.rows[1][-2] == "3 of 4" and made.rows[2][3:] == ("–",) * 6
@@ -281,7 +343,7 @@ def test_an_unknown_scenario_is_refused() -> None:
 
 def test_a_scenario_brings_its_settings_and_one_redraw(bench: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     shows = []
-    monkeypatch.setattr(bench.strip, "show", lambda sides: shows.append(sides))
+    monkeypatch.setattr(bench.strip, "show", lambda sides, data: shows.append(sides))
     bench.controls["Scenario"].value = "budget too small"
     assert (bench["Messages kept"], bench["Budget in tokens"], round(bench["Threshold"], 2)) == (2, 1_800, 0.6)
     assert len(shows) == 1
@@ -351,27 +413,50 @@ def test_what_the_next_key_needs_is_made_ahead(bench: Lab) -> None:
     for label, name in (("Messages kept", "keep"), ("Budget in tokens", "budget"), ("Threshold", "threshold")):
         control = bench.controls[label]
         control.value += control.step
-        assert bench.plans()[1] in ahead, name
+        assert bench.plans() in ahead, name
         control.value -= control.step
-    assert {p.scenario for p in ahead} == set(SCENARIOS) - {OWN} and {p.rules for p in ahead} == set(PROFILES)
-    assert all(1 <= p.keep <= 12 and 1_000 <= p.budget <= 8_000 for p in ahead)
+    single = [p for pair in ahead for p in pair]
+    assert {p.scenario for p in single} == set(SCENARIOS) - {OWN} and {p.rules for p in single} == set(PROFILES)
+    assert all(1 <= p.keep <= 12 and 1_000 <= p.budget <= 8_000 for p in single)
+    for side in (0, 1):
+        assert {pair[side].policy for pair in ahead} == set(POLICIES)
 
 
-def test_the_warmer_plays_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    played: list[Plan] = []
-    monkeypatch.setattr(LAB, "play", played.append)
+def test_the_warmer_draws_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[object, ...]] = []
+    monkeypatch.setattr(LAB, "drawn", lambda *wanted: made.append(wanted))
     monkeypatch.setattr(LAB, "FIRST_PAUSE", 0.0)
+    pair = (plan("big file"), plan("big file", KEEP))
     warmer = Warmer()
-    warmer.start(iter([plan("big file")]))
+    warmer.start(iter([(pair, "", None)]))
     end = time.monotonic() + 20
-    while not played and time.monotonic() < end:
+    while not made and time.monotonic() < end:
         time.sleep(0.01)
-    assert played == [plan("big file")]
+    assert made == [(pair, "", None)]
     monkeypatch.setattr(LAB, "FIRST_PAUSE", 0.2)
-    warmer.start(iter([plan("short chat")]))
+    warmer.start(iter([(pair, "", None)]))
     warmer.stop()
     time.sleep(0.4)
-    assert len(played) == 1
+    assert len(made) == 1
+
+
+def test_what_was_drawn_is_not_drawn_again(bench: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.controls["Messages kept"].value = 2
+    bench.controls["Messages kept"].value = 4
+    first = bench.strip.data
+    monkeypatch.setattr(LAB, "as_data", lambda sides: pytest.fail("it was remembered"))
+    bench.controls["Messages kept"].value = 2
+    assert bench.strip.data != first
+    bench.controls["Messages kept"].value = 4
+    assert bench.strip.data == first
+
+
+def test_only_so_many_drawings_are_kept(bench: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LAB, "MOST_DRAWN", 2)
+    monkeypatch.setattr(LAB, "_ready", {})
+    for value in (1, 2, 3, 4):
+        bench.controls["Messages kept"].value = value
+    assert len(LAB._ready) == 2
 
 
 def test_redraw_times(bench: Lab) -> None:

@@ -8,73 +8,33 @@ from pathlib import Path
 
 from agentkit.policies.registry import WITHOUT_BUDGET
 from agentkit.scenarios import FOUR_QUESTIONS
+from agentkit.scenarios.library import BIG_FILE, BUDGET_TOO_SMALL, LOOP_OF_TESTS, SHORT_CHAT, Scenario, Task
 from agentkit.simulator.questions import FILE
 
 OWN = "your file"
 LARGEST = 1_000_000
 """Bytes of a file of one's own: a larger one makes a run too slow to play with."""
 
-
-@dataclass(frozen=True)
-class Scenario:
-    """A conversation, and the settings with which it shows something. `{file}` stands for a file of one's own."""
-
-    questions: tuple[str, ...]
-    about: str
-    keep: int = 4
-    threshold: float = 0.6
-    budget: int = 4_000
+LARGEST_SESSION = 4_000_000
+"""Bytes of a recorded session: 1.8 MB are some 470 requests, and more than 500 cannot be told apart in the strip."""
 
 
-SCENARIOS: dict[str, Scenario] = {
-    "short chat": Scenario(
-        (
-            "Remember that we keep prices in whole cents.",
-            "List the files.",
-            "What did I ask you to remember?",
-            "What was the very first question I asked you?",
-        ),
-        "Nothing is read, so the budget is never reached: both policies do the same.",
-    ),
-    "big file": Scenario(
-        FOUR_QUESTIONS,
-        "One file fills the budget; the last question asks for what a summary does not keep.",
-    ),
-    "loop of tests": Scenario(
-        (
-            "Run the tests and fix what fails.",
-            "Run the tests again.",
-            "Read stats.py and say how many functions it has.",
-            "Run the tests again.",
-            "Read tests/test_stats.py and say how many functions it has.",
-            "Run the tests once more.",
-            "Which files have you read?",
-        ),
-        "Many rounds, each with a tool result that soon is out of date.",
-        keep=6,
-    ),
-    "budget too small": Scenario(
-        (
-            *FOUR_QUESTIONS[:2],
-            "How many functions does stats.py have?",
-            "What does compute9 return for 2?",
-            "How many lines does stats.py have?",
-            "What does compute11 return for 2?",
-        ),
-        "Little more than system prompt and tools fits: the policy compacts again and again, and files are read again.",
-        keep=2,
-        budget=1_800,
-    ),
-    OWN: Scenario(
-        (
-            "Read {file} and say how many lines it has.",
-            "How many functions does {file} have?",
-            "Which files have you read?",
-            "What was the very first question I asked you?",
-        ),
-        "The agent reads a copy of a file of your own; nothing else of that folder, and nothing leaves this machine.",
-    ),
-}
+_OWN_QUESTIONS = (
+    "Read {file} and say how many lines it has.",
+    "How many functions does {file} have?",
+    "Which files have you read?",
+    FOUR_QUESTIONS[3],
+)
+_OWN = Scenario(
+    OWN,
+    "The agent reads a copy of a file of your own; nothing else of that folder, and nothing leaves this machine. A recorded "
+    "session (.jsonl) is replayed instead.",
+    tuple(Task(question) for question in _OWN_QUESTIONS),
+    lambda folder: folder.mkdir(),
+)
+
+SCENARIOS: dict[str, Scenario] = {s.name: s for s in (SHORT_CHAT, BIG_FILE, LOOP_OF_TESTS, BUDGET_TOO_SMALL, _OWN)}
+"""What the lab offers: conversations short enough to be played step by step before an audience."""
 
 
 @dataclass(frozen=True)
@@ -97,21 +57,27 @@ class Plan:
         return plan
 
 
+def is_session(path: str) -> bool:
+    """Say whether a path is that of a recorded session: it ends in .jsonl."""
+    return path.strip().lower().endswith(".jsonl")
+
+
 def read_own(path: str) -> tuple[bytes, str]:
     """Return the bytes of a file and the name under which the agent sees it. Raises `ValueError` with one clear line.
 
     The simulated model knows files by endings such as `.py` and `.txt`; another name gets `.txt` behind it.
     """
     if not path.strip():
-        raise ValueError("type the path of a text file into the field “Your file”")
+        raise ValueError("type the path of a text file, or of a recorded session (.jsonl), into the field “Your file”")
+    most = LARGEST_SESSION if is_session(path) else LARGEST
     found = Path(path.strip()).expanduser()
     try:
         if not found.is_file():
             raise ValueError(
                 f"there is no file {path.strip()!r}; type its path, from this notebook's folder or from the root"
             )
-        if (size := found.stat().st_size) > LARGEST:
-            raise ValueError(f"{found.name} has {size:,} bytes, at most {LARGEST:,} can be played; take a part of it")
+        if (size := found.stat().st_size) > most:
+            raise ValueError(f"{found.name} has {size:,} bytes, at most {most:,} can be played; take a part of it")
         data = found.read_bytes()
     except OSError as error:
         raise ValueError(f"cannot read {path.strip()!r}: {error.strerror or error}") from None

@@ -6,12 +6,7 @@ The same plan gives the same run, so each is made once and remembered.
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,34 +14,48 @@ from agentkit.agent import Agent
 from agentkit.budget import Budget, BudgetError
 from agentkit.compaction import Compactor, Keep
 from agentkit.connect import simulated
-from agentkit.demos.plans import OWN, SCENARIOS, Plan, read_own
+from agentkit.demos.plans import OWN, SCENARIOS, Plan, is_session, read_own
+from agentkit.demos.replaying import parse, replayed, turns_of
 from agentkit.events import Billed, Compacted, CompactionLog, Event, TurnEnded
 from agentkit.figures.rows import Row, strip_rows
 from agentkit.messages import Usage
 from agentkit.policies.registry import make_policy
 from agentkit.providers.base import ProviderError
-from agentkit.scenarios import course_workspace
+from agentkit.replay.counted import Counted, count
+from agentkit.scenarios.library import Task
+from agentkit.scenarios.memory import with_memory
+from agentkit.scenarios.playing import workspace
 from agentkit.simulator.recall import GONE, UNKNOWN
-from agentkit.tools import Tool, Toolbox, workspace_tools
+from agentkit.tools import workspace_tools
+
+AS_RECORDED = "as recorded"
+"""How a turn of a replayed session ended: nobody was asked again."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One question: its place among all, the requests sent for it, and how it ended ("" while nothing did)."""
+    """One question: its place among all, the requests sent for it, and how it ended ("" while nothing did).
+
+    `right` is the judgement of the scenario's check.
+    """
 
     number: int
     question: str
     requests: int = 0
     answer: str = ""
     ended: str = ""
+    right: bool = True
 
     @property
     def outcome(self) -> str:
-        """Say in words whether the question was answered."""
+        """Say in words whether the question was answered, judged by the truth; what was replayed stands as recorded."""
+        if self.ended == AS_RECORDED:
+            return AS_RECORDED
         if self.ended != "answered":
             return f"not answered ({self.ended})"
-        gone = self.answer.startswith((GONE, UNKNOWN))
-        return "answered: it is no longer in the context" if gone else "answered"
+        if self.answer.startswith((GONE, UNKNOWN)):
+            return "answered: it is no longer in the context"
+        return "answered" if self.right else "answered, but it is not right"
 
 
 @dataclass(frozen=True)
@@ -60,12 +69,17 @@ class SummaryCall:
 
 @dataclass(frozen=True)
 class Demo:
-    """A finished run. `problem` is the line that says why it ended early, or never started."""
+    """A finished run. `problem` is the line that says why it ended early, or never started.
+
+    `right` judges the answers in their order; `recorded` are the turns of a session that was replayed.
+    """
 
     plan: Plan
     events: tuple[Event, ...] = ()
     questions: tuple[str, ...] = ()
     problem: str = ""
+    right: tuple[bool, ...] = ()
+    recorded: tuple[Turn, ...] = ()
 
     @functools.cached_property
     def bills(self) -> tuple[Billed, ...]:
@@ -96,13 +110,16 @@ class Demo:
     @functools.cached_property
     def turns(self) -> tuple[Turn, ...]:
         """Return every question with what came of it, also those that were never asked."""
+        if self.recorded:
+            return self.recorded
         ended = [e for e in self.events if isinstance(e, TurnEnded)]
         turns, sent = [], 0
         for number, question in enumerate(self.questions, 1):
             end = ended[number - 1] if number <= len(ended) else None
             rest = len(self.bills) - sent if number == len(ended) + 1 else 0
             requests, answer = (end.rounds, end.text) if end else (rest, "")
-            turns.append(Turn(number, question, requests, answer, end.reason if end else "the run had ended"))
+            right = self.right[number - 1] if number <= len(self.right) else True
+            turns.append(Turn(number, question, requests, answer, end.reason if end else "the run had ended", right))
             sent += requests
         return tuple(turns)
 
@@ -114,7 +131,7 @@ def play(plan: Plan) -> Demo:
 
 @functools.lru_cache(maxsize=1_024)
 def _play(plan: Plan) -> Demo:
-    return _run(plan, SCENARIOS[plan.scenario].questions, _copy_of_the_course)
+    return _run(plan, SCENARIOS[plan.scenario].tasks, SCENARIOS[plan.scenario].workspace)
 
 
 def _play_file(plan: Plan) -> Demo:
@@ -123,6 +140,8 @@ def _play_file(plan: Plan) -> Demo:
         data, name = read_own(plan.file)
     except ValueError as error:
         return Demo(plan, problem=str(error))
+    if is_session(plan.file):
+        return _play_session(replace(plan, file=Path(plan.file.strip()).name), data)
     return _play_bytes(replace(plan, file=name), data)
 
 
@@ -132,26 +151,49 @@ def _play_bytes(plan: Plan, data: bytes) -> Demo:
         folder.mkdir()
         (folder / plan.file).write_bytes(data)
 
-    questions = tuple(q.format(file=plan.file) for q in SCENARIOS[OWN].questions)
-    return _run(plan, questions, fill)
+    tasks = tuple(replace(task, question=task.question.format(file=plan.file)) for task in SCENARIOS[OWN].tasks)
+    return _run(plan, tasks, fill)
+
+
+@functools.lru_cache(maxsize=64)
+def _play_session(plan: Plan, data: bytes) -> Demo:
+    """Replay a recorded session: open loop, so what the agent does is what it did."""
+    try:
+        counted = _counted(plan.file, data)
+    except ValueError as error:
+        return Demo(plan, problem=str(error))
+    told = replayed(counted, plan)
+    turns = tuple(
+        Turn(number, question, requests, answer, AS_RECORDED)
+        for number, (question, requests, answer) in enumerate(turns_of(counted), 1)
+    )
+    return Demo(plan, told, tuple(turn.question for turn in turns), recorded=turns)
+
+
+@functools.lru_cache(maxsize=4)
+def _counted(name: str, data: bytes) -> Counted:
+    return count(parse(data, name)).prepare()
 
 
 # ---------------------------------------------------------------------------------------------------------------- running
 
 
-def _run(plan: Plan, questions: Sequence[str], fill: Callable[[Path], None]) -> Demo:
+def _run(plan: Plan, tasks: Sequence[Task], fill: Callable[[Path], None]) -> Demo:
     events: list[Event] = []
+    right: list[bool] = []
     problem = ""
-    with _folder(fill) as folder:
+    with workspace(fill) as folder:
         try:
             agent = _agent(plan, folder, events.append)
-            for question in questions:
-                agent.run(question)
+            for task in tasks:
+                answer = agent.run(task.question).text
+                right.append(task.check(folder, answer))
         except BudgetError as error:
             problem = str(error)
         except ProviderError as error:
             problem = f"the provider refused: {error}"
-    return Demo(plan, tuple(e for e in events if isinstance(e, KEPT)), tuple(questions), problem)
+    kept = tuple(e for e in events if isinstance(e, KEPT))
+    return Demo(plan, kept, tuple(task.question for task in tasks), problem, tuple(right))
 
 
 KEPT = (Billed, Compacted, CompactionLog, TurnEnded)
@@ -162,48 +204,5 @@ def _agent(plan: Plan, folder: Path, listener: Callable[[Event], None]) -> Agent
     provider = simulated(plan.rules)
     compactor = Compactor(provider, Keep(plan.keep or 1, "messages"))
     budget = Budget.ratio(plan.budget, plan.threshold)
-    tools = _with_memory(workspace_tools(folder), folder)
+    tools = with_memory(workspace_tools(folder), folder)
     return Agent(provider, tools=tools, policy=make_policy(plan.policy, compactor), budget=budget, on_event=listener)
-
-
-def _copy_of_the_course(folder: Path) -> None:
-    shutil.copytree(course_workspace(), folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
-
-
-@contextmanager
-def _folder(fill: Callable[[Path], None]) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="agentkit-", ignore_cleanup_errors=True) as name:
-        folder = Path(name) / "workspace"
-        fill(folder)
-        yield folder
-
-
-# --------------------------------------------------------------------------------------------------------------- slow tools
-
-_SLOW = ("grep", "run_tests")
-"""Tools that start a process. The same files give the same answer, so the process runs once for all runs of the lab."""
-
-_known: dict[tuple[str, str, str], str] = {}
-
-
-def _with_memory(box: Toolbox, folder: Path) -> Toolbox:
-    return Toolbox([_remembering(tool, folder) if tool.spec.name in _SLOW else tool for tool in box.tools], limit=box.limit)
-
-
-def _remembering(tool: Tool, folder: Path) -> Tool:
-    def run(arguments: dict[str, object]) -> str:
-        key = (tool.spec.name, json.dumps(arguments, sort_keys=True), _fingerprint(folder))
-        if key not in _known:
-            _known[key] = tool.run(arguments)
-        return _known[key]
-
-    return Tool(tool.spec, run)
-
-
-def _fingerprint(folder: Path) -> str:
-    """Return a hash of all names and bytes below `folder`."""
-    digest = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts):
-        data = path.read_bytes()
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{len(data)}\0".encode() + data)
-    return digest.hexdigest()

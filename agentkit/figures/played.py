@@ -15,7 +15,7 @@ from agentkit.figures import words
 from agentkit.figures.palette import LOOKS, STATES
 from agentkit.figures.rows import MOST_ROWS, Part, Row, State
 from agentkit.log import Compaction
-from agentkit.messages import Message, Request
+from agentkit.messages import Message, Request, ToolSpec
 
 MOST_PIECES = 20_000
 """Pieces of all rows together that a browser draws and animates without effort."""
@@ -150,15 +150,16 @@ class _Notes:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self._at: dict[str, int] = {}
+        # By identity, with the object kept alive: the same message stands in hundreds of requests.
+        self._known: dict[tuple[Part, int], tuple[object, int]] = {}
 
     def of(self, part: Part, index: int | None, request: Request) -> int:
         """Return the number of the note on one block of `request`."""
-        if index is None:
-            names = [tool.name for tool in request.tools]
-            return self._add(f"{len(names)} tool{'' if len(names) == 1 else 's'}: {', '.join(names)}")
-        message = request.messages[index]
-        name = LOOKS[part].name if part == "summary" else f"{LOOKS[part].name} {message.id}".strip()
-        return self._add(f"{name}: {preview(message)}")
+        about: Message | tuple[ToolSpec, ...] = request.tools if index is None else request.messages[index]
+        known = self._known.get((part, id(about)))
+        if known is None:
+            known = self._known[part, id(about)] = about, self._add(_note(part, about))
+        return known[1]
 
     def together(self, inside: Sequence[int]) -> int:
         """Return the number of the note on several pieces drawn as one."""
@@ -173,6 +174,14 @@ class _Notes:
             self._at[text] = len(self.texts)
             self.texts.append(text)
         return self._at[text]
+
+
+def _note(part: Part, about: Message | tuple[ToolSpec, ...]) -> str:
+    if not isinstance(about, Message):
+        names = [tool.name for tool in about]
+        return f"{len(names)} tool{'' if len(names) == 1 else 's'}: {', '.join(names)}"
+    name = LOOKS[part].name if part == "summary" else f"{LOOKS[part].name} {about.id}".strip()
+    return f"{name}: {preview(about)}"
 
 
 def preview(message: Message) -> str:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
 import ipywidgets as widgets
 
-from agentkit.demos.plans import OWN, SCENARIOS, Plan
+from agentkit.demos.plans import OWN, SCENARIOS, Plan, is_session
 from agentkit.demos.running import Demo, play
 from agentkit.demos.telling import price_lists, tell
 from agentkit.figures.picture import Picture
+from agentkit.figures.played import Side, as_data
 from agentkit.panels.common import checkbox, dropdown, ratio_slider, slider
 from agentkit.panels.strip_widget import StripWidget
+from agentkit.policies import KeepEverything, SummariseMiddle
 from agentkit.policies.registry import POLICIES
+from agentkit.pricing import Prices
+from agentkit.replay.run import OPEN_LOOP
 from agentkit.simulator.profiles import PROFILES
 
 _SCENARIO, _LEFT, _RIGHT, _KEEP, _THRESHOLD, _BUDGET, _PRICES, _RULES, _FILE, _LARGE = (
@@ -31,9 +35,15 @@ _SCENARIO, _LEFT, _RIGHT, _KEEP, _THRESHOLD, _BUDGET, _PRICES, _RULES, _FILE, _L
     "Your file",
     "Projector mode",
 )
+Pair = tuple[Plan, Plan]
+"""What the left side runs, and the right one."""
+
 TOKENS_ONLY = "tokens only"
-LOW, HIGH = 1_000, 8_000
-"""Tokens: the ends of the budget's slider."""
+BUDGETS = (1_000, 8_000, 200)
+"""Tokens: the ends of the budget's slider, and its step."""
+
+SESSION_BUDGETS = (20_000, 400_000, 20_000)
+"""The same for a recorded session, which is larger than any conversation of the lab."""
 
 
 def lab(scenario: str = "big file", *, warm: bool = True) -> Lab:
@@ -59,12 +69,13 @@ class Lab(widgets.VBox):
         settings.add_class("ak-lab-settings")
         super().__init__([widgets.HTML("<b>The context lab</b>"), settings, self.note, self.strip])
         self.controls[_SCENARIO].observe(self._preset, names="value")
+        self.controls[_FILE].observe(self._resize, names="value")
         for control in self.controls.values():
             control.observe(self.redraw, names="value")
         self._fit(scenario)
         self.redraw()
 
-    def plans(self) -> tuple[Plan, Plan]:
+    def plans(self) -> Pair:
         """Return what the two sides run."""
         common = Plan(
             scenario=self[_SCENARIO],
@@ -82,14 +93,16 @@ class Lab(widgets.VBox):
             return
         if self._warmer:
             self._warmer.stop()
-        plans = self.plans()
-        self.demos: tuple[Demo, ...] = tuple(play(plan) for plan in plans)
-        self.strip.show(tell(self.demos, self._lists.get(self[_PRICES])))
+        plans, model = self.plans(), self[_PRICES]
+        made = drawn(plans, model, self._lists.get(model))
+        self.demos: tuple[Demo, ...] = made.demos
+        self.strip.show(made.sides, made.data)
         self.strip.large = self[_LARGE]
         (self.add_class if self[_LARGE] else self.remove_class)("ak-projector")
         self.note.value = f'<p role="status" aria-live="polite">{escape(self.remark)}</p>'
         if self._warmer:
-            self._warmer.start(_neighbours(plans, self.controls))
+            prices = (model, self._lists.get(model))
+            self._warmer.start((pair, *prices) for pair in _neighbours(plans, self.controls))
 
     @property
     def remark(self) -> str:
@@ -98,7 +111,8 @@ class Lab(widgets.VBox):
         said = rates.label() if rates else "No prices chosen: tokens only" if self._lists else _NO_PRICES
         kept = f"{plan.keep} message{'' if plan.keep == 1 else 's'} kept"
         due = f"{kept}, compaction due from an estimate of {int(plan.budget * plan.threshold):,} tokens."
-        return f"{SCENARIOS[plan.scenario].about} {due} {said[0].upper()}{said[1:]}."
+        about = f"{OPEN_LOOP[0].upper()}{OPEN_LOOP[1:]}." if self._sessions() else SCENARIOS[plan.scenario].about
+        return f"{about} {due} {said[0].upper()}{said[1:]}."
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -125,14 +139,34 @@ class Lab(widgets.VBox):
         chosen = SCENARIOS[change.new]
         self._busy = True
         try:
-            for label, value in ((_KEEP, chosen.keep), (_THRESHOLD, chosen.threshold), (_BUDGET, chosen.budget)):
-                self.controls[label].value = value
             self._fit(change.new)
+            for label, value in ((_KEEP, chosen.keep), (_THRESHOLD, chosen.threshold)):
+                self.controls[label].value = value
+            if not self._sessions():
+                self.controls[_BUDGET].value = chosen.budget
         finally:
             self._busy = False
 
+    def _resize(self, change: Any) -> None:
+        self._busy = True
+        try:
+            self._fit(self[_SCENARIO])
+        finally:
+            self._busy = False
+
+    def _sessions(self) -> bool:
+        """Say whether a recorded session is replayed."""
+        return self[_SCENARIO] == OWN and is_session(self[_FILE])
+
     def _fit(self, scenario: str) -> None:
+        """Let the file be named where it is used, and the budget be as large as what is played."""
         self.controls[_FILE].disabled = scenario != OWN
+        budget, (low, high, step) = self.controls[_BUDGET], SESSION_BUDGETS if self._sessions() else BUDGETS
+        if (budget.min, budget.max) == (low, high):
+            return
+        with budget.hold_trait_notifications():
+            budget.min, budget.max, budget.step = low, high, step
+            budget.value = high // 4 if self._sessions() else SCENARIOS[scenario].budget
 
 
 _NO_PRICES = "No price data is installed, so tokens only: pip install genai-prices"
@@ -141,16 +175,18 @@ _NO_PRICES = "No price data is installed, so tokens only: pip install genai-pric
 def _controls(scenario: str, lists: list[str]) -> dict[str, Any]:
     chosen, policies = SCENARIOS[scenario], list(POLICIES)
     named = [(f"{model} (example prices)", model) for model in lists]
-    path = widgets.Text(description=_FILE, placeholder="path of a text file, then Enter", continuous_update=False)
+    path = widgets.Text(
+        description=_FILE, placeholder="path of a text file or a session (.jsonl), then Enter", continuous_update=False
+    )
     path.style.description_width, path.layout.max_width = "initial", "100%"
     controls = {
         _SCENARIO: dropdown(_SCENARIO, list(SCENARIOS), scenario),
         _FILE: path,
-        _LEFT: dropdown(_LEFT, policies, policies[0]),
-        _RIGHT: dropdown(_RIGHT, policies, policies[-1]),
+        _LEFT: dropdown(_LEFT, policies, KeepEverything.name),
+        _RIGHT: dropdown(_RIGHT, policies, SummariseMiddle.name),
         _KEEP: slider(_KEEP, chosen.keep, 1, 12),
         _THRESHOLD: ratio_slider(_THRESHOLD, chosen.threshold, 0.1, 1.0),
-        _BUDGET: slider(_BUDGET, chosen.budget, LOW, HIGH, 200),
+        _BUDGET: slider(_BUDGET, chosen.budget, *BUDGETS),
         _RULES: dropdown(_RULES, list(PROFILES), "deepseek"),
         _PRICES: dropdown(_PRICES, [(TOKENS_ONLY, ""), *named], ""),
         _LARGE: checkbox(_LARGE, False),
@@ -167,43 +203,81 @@ FIRST_PAUSE = 0.3
 """Seconds before the first run that is made ahead: the kernel shall first send what it has drawn."""
 
 
-def _neighbours(plans: tuple[Plan, ...], controls: dict[str, Any]) -> Iterator[Plan]:
-    """Yield the plans that one more key press would need, nearest first; then those of the lists."""
+@dataclass(frozen=True)
+class Drawn:
+    """Two runs, and everything that the strips need to show them."""
+
+    demos: tuple[Demo, ...]
+    sides: list[Side]
+    data: dict[str, Any]
+
+
+MOST_DRAWN = 128
+"""Pairs of runs that are kept ready; of a long session one takes about a megabyte."""
+
+_ready: dict[tuple[int, int, str], Drawn] = {}
+
+
+def drawn(plans: Pair, model: str, rates: Prices | None) -> Drawn:
+    """Return what `plans` show at the prices of `model`; from memory if it was drawn before."""
+    demos = tuple(play(plan) for plan in plans)
+    # A run is remembered by `play`, and kept alive here: the same object is the same run.
+    key = (id(demos[0]), id(demos[1]), model)
+    if key not in _ready:
+        sides = tell(demos, rates)
+        _ready[key] = Drawn(demos, sides, as_data(sides))
+        for old in list(_ready)[:-MOST_DRAWN]:
+            _ready.pop(old, None)
+    return _ready[key]
+
+
+def _neighbours(plans: Pair, controls: dict[str, Any]) -> Iterator[Pair]:
+    """Yield what one more key press would need, nearest first; then what another choice in the lists would."""
+    left, right = plans
     for distance in (1, 2, 3):
         for label, name in ((_KEEP, "keep"), (_BUDGET, "budget"), (_THRESHOLD, "threshold")):
             control = controls[label]
             for value in (control.value - distance * control.step, control.value + distance * control.step):
                 if control.min <= value <= control.max:
-                    yield from (replace(plan, **{name: round(value, 2)}) for plan in plans)
-    common = plans[0]
-    yield from (replace(common, policy=policy) for policy in POLICIES)
-    yield from (replace(plan, rules=rules) for rules in PROFILES for plan in plans)
+                    yield _both(plans, **{name: round(value, 2)})
+    for policy in POLICIES:
+        yield replace(left, policy=policy), right
+        yield left, replace(right, policy=policy)
+    yield from (_both(plans, rules=rules) for rules in PROFILES)
     for name, scenario in SCENARIOS.items():
         if name != OWN:
-            preset = replace(common, scenario=name, keep=scenario.keep, threshold=scenario.threshold, budget=scenario.budget)
-            yield from (replace(preset, policy=plan.policy) for plan in plans)
+            preset = {"keep": scenario.keep, "threshold": scenario.threshold, "budget": scenario.budget}
+            yield _both(plans, scenario=name, **preset)
+
+
+def _both(plans: Pair, **changes: Any) -> Pair:
+    return replace(plans[0], **changes), replace(plans[1], **changes)
+
+
+Wanted = tuple[Pair, str, Prices | None]
+"""Two plans, and the prices that they are told in."""
 
 
 class Warmer:
-    """Plays plans in a thread, so that a key press finds its run in memory. A new start replaces the plans of the last."""
+    """Draws plans in a thread, so that a key press finds them in memory. A new start replaces the plans of the last."""
 
     def __init__(self) -> None:
         self._stopped = threading.Event()
 
-    def start(self, plans: Iterator[Plan]) -> None:
-        """Play `plans` one after the other, until all are played or `stop` is called."""
+    def start(self, wanted: Iterator[Wanted]) -> None:
+        """Draw one after the other, until all are drawn or `stop` is called."""
         self._stopped = threading.Event()
-        threading.Thread(target=self._work, args=(plans, self._stopped), daemon=True).start()
+        threading.Thread(target=self._work, args=(wanted, self._stopped), daemon=True).start()
 
     def stop(self) -> None:
-        """Stop after the run that is being made now."""
+        """Stop after what is being drawn now."""
         self._stopped.set()
 
     @staticmethod
-    def _work(plans: Iterator[Plan], stopped: threading.Event) -> None:
+    def _work(wanted: Iterator[Wanted], stopped: threading.Event) -> None:
         pause = FIRST_PAUSE
-        for plan in plans:
+        for plans, model, rates in wanted:
             if stopped.wait(pause):
                 return
-            play(plan)
+            drawn(plans, model, rates)
             pause = 0.02

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import anywidget
@@ -52,9 +53,12 @@ class StripWidget(anywidget.AnyWidget):
         super().__init__(large=large)
         self.show(sides)
 
-    def show(self, sides: Sequence[Side]) -> None:
-        """Show other strips. Whoever had seen everything sees everything again, others stay at their step."""
-        before, data = self.data.get("steps", 0), as_data(sides)
+    def show(self, sides: Sequence[Side], data: dict[str, Any] | None = None) -> None:
+        """Show other strips. Whoever had seen everything sees everything again, others stay at their step.
+
+        `data` is what `as_data` makes of `sides`, for whoever has it already.
+        """
+        before, data = self.data.get("steps", 0), data or as_data(sides)
         step = data["steps"] if self.step >= before else min(self.step, data["steps"])
         self.sides = tuple(sides)
         with self.hold_sync():

@@ -38,6 +38,18 @@ def _count_one(work: Work, path: str, noun: str) -> str:
     return named(path, noun, work.whole(path).names(noun))
 
 
+_CONSTANT = re.compile(r"([A-Z][A-Z0-9_]*) *(?::[^=\n]*)?= *(\S.*)")
+
+
+def constants(work: Work, question: Question) -> str:
+    """Name the constants of a file with their values."""
+    path = work.file(question)
+    found = [m for line in work.whole(path).lines.values() if (m := _CONSTANT.fullmatch(line.rstrip()))]
+    if not found:
+        return f"`{path}` has no constants."
+    return f"`{path}` defines {', '.join(f'`{m[1]} = {m[2]}`' for m in found)}."
+
+
 def stated_count(work: Work, path: str, noun: str) -> str:
     """Return what the summary or an answer in view says about a count; empty if nothing, or if the file changed since."""
     if work.known.edited(path):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 Value = int | float | bool
@@ -35,12 +35,15 @@ def parameters(source: str) -> list[str]:
     return names[1:] if names[:1] in (["self"], ["cls"]) else names
 
 
-def evaluate(source: str, numbers: Sequence[int | float]) -> Worked:
-    """Return how the function in `source` works out for `numbers`. Raises `Unsupported`."""
+def evaluate(source: str, numbers: Sequence[int | float], constants: Mapping[str, Value] | None = None) -> Worked:
+    """Return how the function in `source` works out for `numbers`. Raises `Unsupported`.
+
+    `constants` are the names of the module that the function may read.
+    """
     function, names = _function(source), parameters(source)
     if len(names) != len(numbers):
         raise Unsupported(f"it takes {len(names)} value{'s' * (len(names) != 1)} ({', '.join(names)}), not {len(numbers)}")
-    frame = _Frame(dict(zip(names, numbers, strict=True)))
+    frame = _Frame(dict(constants or {}) | dict(zip(names, numbers, strict=True)))
     try:
         frame.run(function.body)
     except (ArithmeticError, RecursionError, TypeError, ValueError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -44,6 +45,14 @@ class Excerpt:
         cut = (self.cut - older.lines.keys()) | (older.cut - self.lines.keys()) | (self.cut & older.cut)
         return Excerpt(self.path, {**older.lines, **self.lines}, frozenset(cut), self.total or older.total)
 
+    def changed(self, old: str, new: str) -> Excerpt | None:
+        """Return the file with one piece of text replaced; None unless all of it is in view and has that piece once."""
+        text = self.text()
+        if not self.complete or text.count(old) != 1:
+            return None
+        lines = dict(enumerate(text.replace(old, new).split("\n"), 1))
+        return Excerpt(self.path, lines, total=len(lines))
+
     def names(self, noun: str) -> list[str]:
         """Return the names of the `methods`, `functions` or `classes` that are defined in view (Python only)."""
         whole = "\n".join(self.lines[n] for n in sorted(self.lines) if n not in self.cut)
@@ -65,6 +74,7 @@ class Excerpt:
         return "\n".join(self.lines[n] for n in range(start, end)) if whole else None
 
 
+@functools.lru_cache(maxsize=512)
 def excerpt(path: str, text: str) -> Excerpt | None:
     """Parse a result of `read_file`; None when it holds no numbered line: an error, or an output that was folded."""
     lines: dict[int, str] = {}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentkit.messages import Message, ToolCall
+from agentkit.simulator import framing
 from agentkit.simulator.excerpts import Excerpt, excerpt
 from agentkit.simulator.questions import files_in, understand
 
@@ -55,10 +56,11 @@ class Knowledge:
     """Everything that can be known from `messages` alone."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
+        self.messages = messages = framing.separate(messages)
         parts = [_split_summary(m) for m in messages]
-        self.messages = tuple(messages)
         self.summary = "\n".join(summary for summary, _ in parts if summary).strip()
         self.has_summary = any(summary is not None for summary, _ in parts)
+        self.summary_at = next((i for i, (summary, _) in enumerate(parts) if summary is not None), len(parts))
         self.asked = [(i, rest) for i, (_, rest) in enumerate(parts) if messages[i].role == "user" and _is_said(rest)]
 
     @property
@@ -113,6 +115,18 @@ class Knowledge:
         """Return the text in view of the file that `path` names."""
         return next((e for name, e in reversed(self.files.items()) if same_file(name, path)), None)
 
+    def current(self, path: str) -> Excerpt | None:
+        """Return the file as it is now: what was read of it, with every later edit in view carried out on the text."""
+        found: Excerpt | None = None
+        for step in self.steps:
+            if not step.path or not same_file(step.path, path):
+                continue
+            if step.call.name == "read_file" and step.result and (new := excerpt(step.path, step.result)):
+                found = new.over(found) if found and "first_line" in step.args else new
+            elif is_edit(step):
+                found = found.changed(str(step.args.get("old")), str(step.args.get("new"))) if found else None
+        return found
+
     def edited(self, path: str) -> bool:
         """Say whether an edit of `path` is in view: what was said about the file earlier may be wrong by now."""
         return any(is_edit(s) and same_file(s.path, path) for s in self.steps)
@@ -148,7 +162,8 @@ class Knowledge:
         """Return the facts that the user asked to remember, in view or in the summary."""
         told = [understand(text) for _, text in self.asked]
         earlier = [text.removeprefix(NOTE).removesuffix("”") for _, text in self.items if text.startswith(NOTE)]
-        return earlier + [q.what for q in told if q.kind == "remember"]
+        told += [understand(text) for step in self.steps for text in framing.user_texts(step.call.name, step.result or "")]
+        return earlier + framing.saved_facts(self.messages) + [q.what for q in told if q.kind == "remember"]
 
 
 def is_edit(step: Step) -> bool:
@@ -157,12 +172,14 @@ def is_edit(step: Step) -> bool:
 
 
 def _is_said(text: str) -> bool:
-    return bool(text.strip()) and not text.startswith("[system note]")
+    return bool(text.strip()) and not framing.is_notice(text)
 
 
 def _split_summary(message: Message) -> tuple[str | None, str]:
     """Return (summary, the rest) of a message; None without a summary."""
     text = message.content
+    if (told := framing.inserted(message)) is not None:
+        return told, ""
     if message.role in ("system", "user") and _SYSTEM_SUMMARY in text:
         before, _, after = text.partition(_SYSTEM_SUMMARY)
         return after.partition("]")[2].strip(), before

@@ -20,7 +20,8 @@ FOCUS = 1_000
 class Question:
     """One understood question. What a kind does not need is empty.
 
-    `hint` is the word in "the big file", `what` the name or text asked about, `nouns` what is to be counted.
+    `hint` is the word in "the big file", `what` the name or text asked about, `nouns` what is to be counted, `new` what
+    shall stand in a file after a change.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class Question:
     nouns: tuple[str, ...] = ()
     fix: bool = False
     at_once: bool = False
+    new: str = ""
 
 
 @functools.lru_cache(maxsize=1_024)
@@ -90,6 +92,35 @@ def _tests(text: str) -> Question | None:
     run = _has(r"\b(run|re-?run|execute|try)\b.{0,40}\btests?\b|\btests?\b.{0,20}\b(pass|fail)", text)
     chinese = _has(r"(跑|运行|执行).{0,6}测试", text)
     return Question("tests", files_in(text), fix=fix) if fix or run or chinese else None
+
+
+_RENAME = re.compile(
+    r"\brename\s+(?:the\s+)?(?:(?:function|method|class|constant|name)\s+)?`?([A-Za-z_]\w{0,80})`?"
+    r"\s+(?:to|into|as)\s+`?([A-Za-z_]\w{0,80})`?",
+    re.IGNORECASE | re.ASCII,
+)
+_PARAMETER = re.compile(
+    r"\badd\s+(?:the|a)\s+parameter\s+`?([A-Za-z_]\w{0,80}) ?= ?([-\w.\"']{1,40}?)`?\s+to\s+(?:the\s+|every\s+)?"
+    r"(?:(?:function|method)\s+)?`?([A-Za-z_]\w{0,80})",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def _change(text: str) -> Question | None:
+    """Recognise an order to change many places: a new name, another parameter, docstrings, tests."""
+    if match := _RENAME.search(text):
+        return Question("rename", files_in(text), what=match[1], new=match[2])
+    if match := _PARAMETER.search(text):
+        return Question("parameter", files_in(text), what=match[3], new=f"{match[1]}={match[2]}")
+    files = files_in(text)
+    if files and _has(r"^(please )?(write|add)\b.{0,30}\bdocstrings\b", text):
+        return Question("docstrings", files)
+    return Question("write tests", files) if files and _has(r"^(please )?(write|add)\b.{0,30}\btests for\b", text) else None
+
+
+def _constants(text: str) -> Question | None:
+    asked = _has(r"\b(which|what|list|show)\b.{0,40}\bconstants\b", text)
+    return Question("constants", files_in(text), _hint(text)) if asked else None
 
 
 _CALL = re.compile(r"\b([A-Za-z_]\w{0,80})\(\s*([-+\d][-+\d\s.,_]{0,80})\)", re.ASCII)
@@ -221,6 +252,8 @@ _TABLE: tuple[Callable[[str], Question | None], ...] = (
     _first_question,
     _files_read,
     _notes,
+    _change,
+    _constants,
     _tests,
     _returns,
     _count,

@@ -12,11 +12,11 @@ import json
 from collections.abc import Callable, Sequence
 
 from agentkit.messages import Message, Request, ToolCall, assistant
-from agentkit.simulator import answers, recall, repairs
+from agentkit.simulator import answers, changes, recall, repairs
 from agentkit.simulator.knowledge import Knowledge
 from agentkit.simulator.questions import Question, understand
-from agentkit.simulator.summariser import is_summary_call, summarise
-from agentkit.simulator.work import Call, Missing, Stuck, Work
+from agentkit.simulator.summariser import is_summary_call, shares_prefix, summarise
+from agentkit.simulator.work import MOST_CALLS, MOST_CHANGES, Call, Missing, Stuck, Work
 
 _ANSWERS: dict[str, Callable[[Work, Question], str]] = {
     "count": answers.count,
@@ -25,10 +25,15 @@ _ANSWERS: dict[str, Callable[[Work, Question], str]] = {
     "list": answers.list_files,
     "read": answers.read_files,
     "tests": repairs.tests,
+    "rename": changes.rename,
+    "parameter": changes.add_parameter,
+    "docstrings": changes.write_docstrings,
+    "write tests": changes.write_tests,
+    "constants": answers.constants,
     "first question": recall.first_question,
     "files read": recall.files_read,
     "notes": recall.notes,
-    "remember": lambda work, question: "Noted.",
+    "remember": recall.remember,
     "decision": lambda work, question: "Noted.",
     "thanks": lambda work, question: "You are welcome.",
     "hello": lambda work, question: "Hello. What shall I look at?",
@@ -41,10 +46,12 @@ def read(request: Request) -> Message:
 
     A pure function that never raises: nothing but `request` matters, and nothing is remembered.
     """
-    if is_summary_call(request):
+    if is_summary_call(request) or shares_prefix(request):
         return assistant(_valid(summarise(request)))
-    work = Work(Knowledge(request.messages), frozenset(tool.name for tool in request.tools))
-    question = understand(work.known.task)
+    known = Knowledge(request.messages)
+    question = understand(known.task)
+    most = MOST_CHANGES if question.kind in changes.KINDS else MOST_CALLS
+    work = Work(known, frozenset(tool.name for tool in request.tools), most)
     try:
         return assistant(_valid(_ANSWERS[question.kind](work, question)))
     except Missing as missing:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from agentkit.simulator.answers import hits
 from agentkit.simulator.excerpts import excerpt
+from agentkit.simulator.fetching import SAID, beginnings, fetch, fetched, first_user_text, save
 from agentkit.simulator.questions import FILE, Question, files_in, is_question
 from agentkit.simulator.topics import content_words
 from agentkit.simulator.work import Work, clipped
@@ -28,11 +29,13 @@ _QUOTED = re.compile(r"“([^”]+)”|\"([^\"]+)\"|'(.+)'")
 def first_question(work: Work, question: Question) -> str:
     """Quote the first question; after a compaction say that its wording is gone, and what it was about."""
     known = work.known
-    if not known.has_summary:
+    if not known.has_summary or known.asked and known.asked[0][0] < known.summary_at:
         return f"The first question in my context is: “{known.asked[0][1].strip()}”" if known.asked else UNKNOWN
     for text in known.summary_lines(_WORDING):
         quoted = _QUOTED.search(text)
         return f"The summary keeps it word for word: “{next(filter(None, quoted.groups())) if quoted else text}”"
+    if told := first_user_text(work):
+        return f"The first question was: “{told}”"
     goals = known.summary_lines(r"\bgoal|\btopic|\bwants?\b")
     return f"{GONE} It was about {_gerund(goals[0].rstrip('.'))}." if goals else GONE
 
@@ -62,8 +65,16 @@ def _ticked(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
+def remember(work: Work, question: Question) -> str:
+    """Note what the user asks to remember, and save it where a policy offers a tool for that."""
+    save(work, question.what)
+    return "Noted."
+
+
 def notes(work: Work, question: Question) -> str:
     """Repeat what the user asked to remember."""
+    if not work.known.notes:
+        fetch(work, question.what or "remember")
     found = work.known.notes
     return " ".join(f"You told me: “{clipped(note, 300)}”" for note in found) or UNKNOWN
 
@@ -78,6 +89,9 @@ def other(work: Work, question: Question) -> str:
         return ABILITIES
     lines = [line for path in question.files for line in work.seen(path).lines.values()]
     found = _best(text, [], lines) if question.files else _best(text, work.known.notes[::-1], list(_sentences(work)))
+    if not found or found.endswith("…"):  # the beginning of a sentence is no answer if the rest can be fetched
+        fetch(work, text)
+        found = _best(text, [], fetched(work)) or found
     return f"{QUOTE} “{found}”" if found else UNKNOWN
 
 
@@ -102,7 +116,10 @@ def _sentences(work: Work) -> Iterator[str]:
     known = work.known
     for _, text in reversed(known.asked[:-1]):
         yield from (s for s in _split(text) if not s.endswith(("?", "?")))
-    yield from (text for _, text in reversed(known.items))
+    # That there was such a question is no answer to it.
+    for item, text in reversed(known.items):
+        if not text.startswith("a question about "):
+            yield from beginnings(text) if item == SAID else [text]
     for step in reversed(known.steps):
         found = excerpt(step.path, step.result or "") if step.call.name == "read_file" else None
         rows = [t for _, _, t in hits(step.result or "")] if step.call.name == "grep" else []

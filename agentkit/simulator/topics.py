@@ -24,6 +24,11 @@ def topic(question: Question, file: str = "") -> str:
         "find": f"find {question.what!r}" + (f" in {files}" if files != "a file" else ""),
         "list": "list the files",
         "read": f"read {files}" + (" at once" if question.at_once else ""),
+        "rename": f"rename {question.what} to {question.new}",
+        "parameter": f"add the parameter {question.new} to the function {question.what}",
+        "docstrings": f"write docstrings in {files}",
+        "write tests": f"write tests for {files}",
+        "constants": f"list the constants of {files}",
         "other": _gist(question.what),
     }
     return known.get(question.kind, "")

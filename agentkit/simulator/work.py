@@ -16,6 +16,9 @@ from agentkit.simulator.questions import Question, files_in
 MOST_CALLS = 24
 """Calls in one turn; after that the model gives up, so that no task can keep it busy for ever."""
 
+MOST_CHANGES = 200
+"""Calls in one turn that is an order to change many places."""
+
 Call = tuple[str, dict[str, Any]]
 
 
@@ -34,8 +37,8 @@ class Stuck(Exception):
 class Work:
     """The work on one question: what is known, and which tools there are."""
 
-    def __init__(self, known: Knowledge, tools: frozenset[str]) -> None:
-        self.known, self.tools = known, tools
+    def __init__(self, known: Knowledge, tools: frozenset[str], most: int = MOST_CALLS) -> None:
+        self.known, self.tools, self.most = known, tools, most
 
     def step(self, name: str, **args: Any) -> Step | None:
         """Return this call of the present turn; an edit makes every earlier one worthless."""
@@ -62,7 +65,7 @@ class Work:
                 raise Stuck(f"For that I would have to call `{name}`, and this request offers no such tool.")
             if self.step(name, **args):
                 raise Stuck(f"I have called `{name}` for that in this turn, and what I need is still not in my context.")
-        if len(self.known.turn) + len(calls) > MOST_CALLS:
+        if len(self.known.turn) + len(calls) > self.most:
             raise Stuck(f"I stop here: {len(self.known.turn)} calls in this turn were not enough.")
         raise Missing(*calls)
 

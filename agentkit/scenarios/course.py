@@ -18,7 +18,7 @@ from agentkit.compaction import KEEP_LIST, Compactor, Keep
 from agentkit.compaction.cut import Boundary
 from agentkit.connect import simulated
 from agentkit.events import Billed, Compacted, Event, TurnEnded
-from agentkit.log import Placement
+from agentkit.log import Log, Placement
 from agentkit.policies import KeepEverything, Policy, SummariseMiddle
 from agentkit.providers.base import Provider
 from agentkit.tokens import Estimator
@@ -76,7 +76,7 @@ class Run:
 
 def course_workspace() -> Path:
     """Return the folder of the small project that the agent works on. Raises `FileNotFoundError` when it is not here."""
-    for base in (Path.cwd(), Path.cwd() / "chapters", Path(__file__).resolve().parent.parent / "chapters"):
+    for base in (Path.cwd(), Path.cwd() / "chapters", Path(__file__).resolve().parents[2] / "chapters"):
         if (base / "workspace" / "big_service.py").is_file():
             return base / "workspace"
     raise FileNotFoundError(
@@ -103,6 +103,7 @@ def start(
     tools: Toolbox | None = None,
     estimator: Estimator | None = None,
     max_rounds: int = 25,
+    log: Log | None = None,
 ) -> Run:
     """Return a run that has not been asked anything yet: an agent on the simulator and the course workspace by default."""
     settings = settings or Settings()
@@ -114,6 +115,7 @@ def start(
         budget=Budget.ratio(settings.budget, settings.threshold),
         estimator=estimator,
         max_rounds=max_rounds,
+        log=log,
     )
     run = Run(agent)
     agent.listeners.append(run.events.append)
