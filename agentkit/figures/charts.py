@@ -179,12 +179,12 @@ def _name(axes: Axes, title: str, unit: str) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
-def _png(draw: Callable[..., None], title: str, *, panels: int = 1, height: float = 3.2) -> bytes:
+def _png(draw: Callable[..., None], title: str, *, panels: int = 1, rows: int = 1, height: float = 3.2) -> bytes:
     """Draw on a figure of its own: pyplot would keep it, and warn after twenty of them."""
     from matplotlib.figure import Figure
 
     figure: Figure = Figure(figsize=(8.6, height), facecolor=PAPER, layout="constrained")
-    axes = [figure.add_subplot(1, panels, i + 1, facecolor=PAPER) for i in range(panels)]
+    axes = [figure.add_subplot(rows, -(-panels // rows), i + 1, facecolor=PAPER) for i in range(panels)]
     draw(*axes)
     for each in axes:
         each.spines[["top", "right"]].set_visible(False)
