@@ -132,9 +132,9 @@ def _strange_ids(request: Request) -> Iterator[Finding]:
 def says_nothing(message: Message) -> bool:
     """Say whether `message` has neither text nor what its role may send instead: calls, or pictures.
 
-    Opaque data does not count: another provider than its issuer never gets to see it.
+    Opaque data does not count: another provider than its issuer never gets to see it. A system message has text only.
     """
-    instead = message.tool_calls if message.role == "assistant" else message.images
+    instead = {"assistant": message.tool_calls, "system": ()}.get(message.role, message.images)
     return not (message.content.strip() or instead)
 
 

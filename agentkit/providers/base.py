@@ -47,9 +47,10 @@ class Provider(Protocol):
 class ProviderError(Exception):
     """A request failed. The text is one line that says what went wrong and what to do; it never holds a key.
 
-    `kind`: `bad_request`, `authentication`, `not_found`, `overflow`, `rate_limit`, `overloaded`, `server`,
+    `kind`: `bad_request`, `authentication`, `not_found`, `overflow`, `too_large`, `rate_limit`, `overloaded`, `server`,
     `unreachable`, `timeout`, `broken_stream`, `configuration`. `status` is the HTTP status (None: there was none),
-    `code` the provider's own code, `partial` the text that had arrived, `retry_after` in seconds where it was told.
+    `code` the provider's own code, `partial` the text that had arrived, `retry_after` in seconds where it was told,
+    `should_retry` what the server says about trying again (None: nothing).
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class ProviderError(Exception):
         code: str | None = None,
         partial: str = "",
         retry_after: float | None = None,
+        should_retry: bool | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -68,6 +70,7 @@ class ProviderError(Exception):
         self.code = code
         self.partial = partial
         self.retry_after = retry_after
+        self.should_retry = should_retry
 
 
 def complete(provider: Provider, request: Request) -> Reply:

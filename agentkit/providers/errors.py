@@ -13,15 +13,14 @@ from typing import Any
 
 from agentkit.providers.base import ProviderError
 from agentkit.providers.text import one_line
+from agentkit.recovery import overflow
 
 _KIND_OF_CODE = {
-    "context_length_exceeded": "overflow",
-    "exceed_context_size_error": "overflow",
-    "model_context_window_exceeded": "overflow",
-    "request_too_large": "overflow",
+    **dict.fromkeys(overflow.CODES, "overflow"),
     # An empty account is no matter of pace: waiting does not help, so it must not look like a rate limit.
     "insufficient_quota": "authentication",
     "credit_balance_exhausted": "authentication",
+    "organization_usage_limit_exceeded": "authentication",
     "billing_error": "authentication",
     "authentication_error": "authentication",
     "permission_error": "authentication",
@@ -51,13 +50,11 @@ _KIND_OF_STATUS = {
     529: "overloaded",
 }
 
-_THROTTLED = re.compile(r"(?i)rate.?limit|too many requests|too many tokens, please|throttl|quota exceeded")
-_TOO_LONG = re.compile(
-    r"(?i)maximum context length is|exceeds the (context window|available context size)|prompt is too long"
-    r"|(longer|greater) than the (model'?s )?context length"
-)
-_STATUSES_OF_TEXTS = (None, 200, 400, 422)
-"""Only here does the text decide: DeepSeek's overflow has an ordinary code, LM Studio's comes with status 200."""
+_SPENT = re.compile(r"(?i)spend(ing)?[ _]limit|usage limits?\b|credit balance|insufficient balance|out of credits")
+"""Limits of money. With a time to wait it may still be a limit of pace."""
+
+_TEXT_SAYS_PACE = (None, 200, 400, 422)
+"""Statuses that say nothing about pace, so that a text about it decides."""
 
 _ADVICE = {
     "overflow": "the context is too long, shorten it",
@@ -84,23 +81,35 @@ class Caller:
 
 
 def server_error(
-    value: object, caller: Caller, *, status: int | None, wait: float | None = None, at: str = ""
+    value: object,
+    caller: Caller,
+    *,
+    status: int | None,
+    wait: float | None = None,
+    again: bool | None = None,
+    at: str = "",
 ) -> ProviderError:
     """Make the `ProviderError` for an error object (or text) that a server sent.
 
-    `status` is the HTTP status, `wait` the seconds to wait that its headers named. `at` overrides how the line begins.
+    `status` is the HTTP status, `wait` the seconds to wait that its headers named, `again` what they say about trying again.
+    `at` overrides how the line begins.
     """
     message, names, told = _read(value)
+    wait = wait if wait is not None else told
     number = next((int(n) for n in names if n.isdecimal() and 400 <= int(n) < 600), None)
     code = next((n for n in names if n in _KIND_OF_CODE), next((n for n in names if not n.isdecimal()), None))
     begin = at or f"{caller.host} answered {status}"
     text = one_line(caller.hide(message)) or code or "no reason given"
+    kind = kind_of(names, message, number if status in (None, 200) and number else status)
+    if kind == "rate_limit" and wait is None and _SPENT.search(message):
+        kind = "authentication"  # Anthropic's spend cap is a 429 without a time to wait: it does not end by waiting
     return caller.error(
         f"{begin}: {text}",
-        kind_of(names, message, number if status in (None, 200) and number else status),
+        kind,
         status=status,
         code=caller.hide(code) if code else None,
-        retry_after=wait if wait is not None else told,
+        retry_after=wait,
+        should_retry=again,
     )
 
 
@@ -109,19 +118,23 @@ def kind_of(names: list[str], message: str, status: int | None) -> str:
 
     A text about throttling is never an overflow, even when it speaks of too many tokens.
     """
-    for name in names:
-        if name in _KIND_OF_CODE:
-            return _KIND_OF_CODE[name]
-    if status in _STATUSES_OF_TEXTS:
-        if _THROTTLED.search(message):
-            return "rate_limit"
-        if _TOO_LONG.search(message):
-            return "overflow"
+    kind = next((k for name in names if (k := _kind_of_code(name))), "")
+    # A gateway wraps what another server said into its own "unavailable".
+    if kind in ("", "overloaded") and overflow.says_overflow(message, status):
+        return "overflow"
+    if kind:
+        return kind
+    if status in _TEXT_SAYS_PACE and overflow.is_throttling(message):
+        return "rate_limit"
     if status in _KIND_OF_STATUS:
         return _KIND_OF_STATUS[status]
     if status and 300 <= status < 500 or _BLAMES_US & set(names):
         return "bad_request"
     return "server"
+
+
+def _kind_of_code(code: str) -> str:
+    return "authentication" if code.endswith("_spend_limit_exceeded") else _KIND_OF_CODE.get(code, "")
 
 
 def error_in(data: object, event: str = "") -> Any:
@@ -161,6 +174,11 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time
         return None
 
 
+def should_retry(headers: Mapping[str, str]) -> bool | None:
+    """Return what `x-should-retry` says; None when it says nothing."""
+    return {"true": True, "false": False}.get(headers.get("x-should-retry", "").strip().lower())
+
+
 def _read(value: object) -> tuple[str, list[str], float | None]:
     """Return message, codes (most telling first) and seconds to wait of an error object of any shape."""
     if isinstance(value, str):
@@ -169,6 +187,10 @@ def _read(value: object) -> tuple[str, list[str], float | None]:
         return _plain(value), [], None
     names = [str(value[field]) for field in ("code", "type", "status") if isinstance(value.get(field), str | int)]
     message = _plain(value.get("message") or value.get("detail") or value.get("msg") or "")
+    # llama.cpp gives both sizes as fields; in the text they are read like those of any other server.
+    used, limit = value.get("n_prompt_tokens"), value.get("n_ctx")
+    if isinstance(used, int) and isinstance(limit, int) and str(used) not in message:
+        message = f"{message} ({used} tokens in a context of {limit})".strip()
     metadata = value.get("metadata")
     if not isinstance(metadata, Mapping):
         return message, names, None

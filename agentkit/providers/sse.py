@@ -33,7 +33,8 @@ class Payload:
 class Patience:
     """How long to wait for an answer: at most `silence` seconds without data, at most `total` seconds in all.
 
-    Only waiting for the server counts, not what the reader does between two pieces. Keep-alive comments are no data.
+    Only waiting for the server counts, not what the reader does between two pieces. Keep-alives, comments or events, are no
+    data.
     """
 
     def __init__(self, silence: float, total: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -80,7 +81,8 @@ def payloads(chunks: Iterable[bytes], patience: Patience) -> Iterator[Payload]:
         return
     for event in EventSource(_as_response(chain([head], text))).iter_sse():
         if event.data.strip():
-            patience.heard()
+            if event.event != "ping":
+                patience.heard()
             done = event.data.strip() == "[DONE]"
             yield Payload(event.event, None if done else _parsed(event.data), last=done)
 

@@ -1,4 +1,4 @@
-"""Token counts as servers of the OpenAI dialect report them, settled into one record."""
+"""Token counts as servers report them, settled into one record: cached ones are part of the prompt, or stand beside it."""
 
 from __future__ import annotations
 
@@ -37,6 +37,22 @@ def settled(fields: Mapping[str, Any]) -> Usage | None:
     reasoning = _first(_count(_part(fields, "completion_tokens_details"), "reasoning_tokens"))
     fresh = max(0, (prompt or 0) - read - write)
     return Usage(fresh, read, write, _whole_output(fields, prompt or 0, output or 0, reasoning), reasoning)
+
+
+def settled_apart(fields: Mapping[str, Any]) -> Usage | None:
+    """Return the bill of an API that counts cached tokens beside the others (Anthropic), or None when there is none.
+
+    Here `input_tokens` are only what was neither read nor written; the prompt is the sum of three counts.
+    """
+    fresh, output = _count(fields, "input_tokens"), _count(fields, "output_tokens")
+    if fresh is None and output is None:
+        return None
+    parts = _part(fields, "cache_creation")
+    by_life = [_first(_count(parts, f"ephemeral_{life}_input_tokens")) for life in ("5m", "1h")]
+    write = _first(_count(fields, "cache_creation_input_tokens"), sum(by_life))
+    reasoning = _first(_count(_part(fields, "output_tokens_details"), "thinking_tokens"))
+    read = _first(_count(fields, "cache_read_input_tokens"))
+    return Usage(fresh or 0, read, write, output or 0, reasoning)
 
 
 def _whole_output(fields: Mapping[str, Any], prompt: int, output: int, reasoning: int) -> int:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agentkit.caching import PrefixCache, Segment
+from agentkit.caching import CacheResult, PrefixCache, Segment
 from agentkit.caching.prefix import Token
 from agentkit.messages import Message, Usage
 from agentkit.tokens import IMAGE_TOKENS
@@ -51,10 +51,18 @@ class Counter:
         text = f"{header}{message.reasoning}{message.content}{calls}"
         return self._segment(text, pictures="".join(i.data for i in message.images), count=len(message.images))
 
+    def text(self, text: str) -> Segment:
+        """Return a piece of text as a segment."""
+        return self._segment(text)
+
     def bill(self, prompt: Sequence[Segment], output: Segment, at: float = 0.0, reasoning: int = 0) -> Usage:
         """Return the usage of a request with this prompt and this output, and remember both."""
-        result = self._cache.observe(prompt, at, output)
+        result = self.observe(prompt, output, at)
         return Usage(result.fresh, result.read, result.written, len(output.tokens), reasoning)
+
+    def observe(self, prompt: Sequence[Segment], output: Segment, at: float = 0.0) -> CacheResult:
+        """Return what the cache did with this prompt, and remember prompt and output."""
+        return self._cache.observe(prompt, at, output)
 
     def _segment(self, text: str, *, pictures: str = "", count: int = 0) -> Segment:
         text = text.encode("utf-8", "replace").decode("utf-8")

@@ -2,36 +2,104 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentkit.messages import Image, Message, Request, ToolCall, ToolSpec, Usage
+from agentkit.caching import Segment
+from agentkit.messages import FinishReason, Image, Message, Request, ToolCall, ToolSpec, Usage
+from agentkit.protocol import violations
+from agentkit.simulator.api import Json, Refused, Said, pieces, sse, thinking_aloud
+from agentkit.simulator.counter import Counter
 from agentkit.simulator.profiles import Profile
+from agentkit.simulator.summariser import is_summary_call
 
 _DATA_URI = re.compile(r"data:([\w./+-]+);base64,(.*)", re.DOTALL)
+_FINISH: dict[str, str] = {"refused": "content_filter", "overflow": "model_context_window_exceeded", "other": "stop"}
+"""Where the API has another name for it."""
 
 
-class Refused(Exception):
-    """The request is refused: HTTP status, message, and the API's own type, code and parameter."""
+class ChatApi:
+    """Chat Completions, by the rules of `profile`: OpenAI's, or DeepSeek's."""
 
-    def __init__(
-        self,
-        status: int,
-        message: str,
-        *,
-        type: str = "invalid_request_error",
-        code: str | None = None,
-        param: str | None = None,
-        retry_after: float | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.status, self.type, self.code, self.param, self.retry_after = status, type, code, param, retry_after
+    endpoint = "/chat/completions"
 
-    def body(self) -> dict[str, Any]:
-        """Return the error in the API's shape."""
-        return {"error": {"message": str(self), "type": self.type, "param": self.param, "code": self.code}}
+    def __init__(self, profile: Profile, counter: Counter) -> None:
+        self._profile, self._counter = profile, counter
+        self._is_deepseek = profile.dialect == "deepseek"
+
+    def admit(self, headers: Mapping[str, str], size: int) -> None:
+        """Take any headers and any size."""
+
+    def read(self, body: Json) -> Request:
+        """Turn a body into records. Raises `Refused` for a body of the wrong shape."""
+        return read_request(body)
+
+    def check(self, body: Json, request: Request) -> None:
+        """Judge model, protocol and, at DeepSeek, the thinking that has to come back. Raises `Refused`."""
+        if body.get("model") != self._profile.model:
+            text = f"The model '{body.get('model')}' does not exist. This server has '{self._profile.model}'."
+            raise Refused(404, text, code="model_not_found")
+        for found in violations(request, self._profile.dialect):
+            code, param = ("invalid_request_error", None) if self._is_deepseek else (None, f"messages.[{found.index}].role")
+            raise Refused(400, found.text, code=code, param=param)
+        if self._is_deepseek and request.tools and request.thinking:
+            for message in body["messages"]:
+                if message["role"] == "assistant" and message.get("reasoning_content") is None:
+                    text = "The `reasoning_content` in the thinking mode must be passed back to the API."
+                    raise Refused(400, text, code="invalid_request_error")
+
+    def prompt(self, body: Json, request: Request) -> list[Segment]:
+        """Return the tools, then one segment a message."""
+        return self._counter.segments(request.messages, body.get("tools") or [])
+
+    def room(self, prompt: int, request: Request) -> tuple[int, FinishReason]:
+        """Return the room for the answer: prompt and requested output must fit into the window together."""
+        window, asked = self._profile.window, request.max_output or 0
+        if prompt + asked <= window:
+            return min(request.max_output or self._profile.max_output, self._profile.max_output), "length"
+        opening = f"This model's maximum context length is {window} tokens. However, "
+        if self._is_deepseek:
+            text = f"you requested {prompt + asked} tokens ({prompt} in the messages, {asked} in the completion)."
+            raise Refused(400, f"{opening}{text} Please reduce the length of either one.", code="invalid_request_error")
+        text = f"your messages resulted in {prompt + asked} tokens. Please reduce the length of the messages."
+        raise Refused(400, opening + text, code="context_length_exceeded", param="messages")
+
+    def thought(self, body: Json, request: Request, message: Message) -> str:
+        """Return DeepSeek's thinking, which is on unless it is switched off; a summary is written without."""
+        thinks = self._is_deepseek and request.thinking and not is_summary_call(request)
+        return thinking_aloud(message) if thinks else ""
+
+    def answer(self, body: Json, said: Said) -> Json:
+        """Return the whole answer in one piece."""
+        finish = _FINISH.get(said.finish, said.finish)
+        return write_answer(said.number, self._profile.model, said.message, finish, self._usage(said))
+
+    def events(self, body: Json, said: Said) -> Iterator[bytes]:
+        """Yield the answer as chunks; a bill comes last, and only if it was asked for."""
+        wanted = (body.get("stream_options") or {}).get("include_usage")
+        usage, finish = self._usage(said) if wanted else None, _FINISH.get(said.finish, said.finish)
+        return (sse(c) for c in write_chunks(said.number, self._profile.model, said.message, finish, usage))
+
+    def end(self) -> Iterator[bytes]:
+        """Yield the end marker."""
+        yield sse("[DONE]")
+
+    def refusal(self, refused: Refused) -> tuple[int, Json]:
+        """Return status and body of an error."""
+        error = {"message": str(refused), "type": refused.type, "param": refused.param, "code": refused.code}
+        return refused.status, {"error": error}
+
+    def broken_off(self, refused: Refused) -> bytes:
+        """Return an error in the middle of a stream."""
+        return sse({"error": {"message": str(refused), "type": refused.type, "code": refused.code}})
+
+    def models(self) -> Json:
+        """Return the list of models."""
+        return {"object": "list", "data": [{"id": self._profile.model, "object": "model"}]}
+
+    def _usage(self, said: Said) -> Json | None:
+        return usage_fields(said.shown, self._profile) if said.shown else None
 
 
 def read_request(body: dict[str, Any]) -> Request:
@@ -127,23 +195,13 @@ def write_chunks(
         return head | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}], "usage": None}
 
     yield chunk({"role": "assistant", "content": ""})
-    yield from (chunk({"reasoning_content": piece}) for piece in _pieces(message.reasoning))
-    yield from (chunk({"content": piece}) for piece in _pieces(message.content))
+    yield from (chunk({"reasoning_content": piece}) for piece in pieces(message.reasoning))
+    yield from (chunk({"content": piece}) for piece in pieces(message.content))
     for i, call in enumerate(message.tool_calls):
         first = _wire_call(call)
         yield chunk({"tool_calls": [{"index": i, **first, "function": {"name": call.name, "arguments": ""}}]})
-        for piece in _pieces(call.arguments):
+        for piece in pieces(call.arguments):
             yield chunk({"tool_calls": [{"index": i, "function": {"arguments": piece}}]})
     yield chunk({}, finish)
     if usage:
         yield head | {"choices": [], "usage": usage}
-
-
-def _pieces(text: str) -> list[str]:
-    return re.findall(r"\S+\s*|\s+", text)
-
-
-def sse(value: dict[str, Any] | str) -> bytes:
-    """Return one server-sent event."""
-    data = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"data: {data}\n\n".encode()

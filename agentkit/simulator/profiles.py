@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agentkit.caching import DeepSeekCache, OpenAICache, PrefixCache
+from agentkit.caching import AnthropicCache, DeepSeekCache, OpenAICache, PrefixCache
 from agentkit.protocol import Dialect
 
 
@@ -13,8 +13,7 @@ from agentkit.protocol import Dialect
 class Profile:
     """One provider's rules.
 
-    `window` and `max_output` are tokens. `shares_window` says whether prompt and requested output must fit into the window
-    together (both do, for these two). Source: the vendors' pages as of 2026-11; the window is a parameter of the simulator.
+    `window` and `max_output` are tokens. Source: the vendors' pages as of 2026-11. A simulator may get another window.
     """
 
     name: str
@@ -29,6 +28,7 @@ class Profile:
 PROFILES: dict[str, Profile] = {
     "openai": Profile("openai", "openai", "simulated-openai", 128_000, 16_384, OpenAICache),
     "deepseek": Profile("deepseek", "deepseek", "simulated-deepseek", 1_000_000, 393_216, DeepSeekCache),
+    "anthropic": Profile("anthropic", "anthropic", "simulated-anthropic", 200_000, 64_000, AnthropicCache),
 }
 
 

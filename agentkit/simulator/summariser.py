@@ -21,8 +21,10 @@ MOST_LINES = 12
 LONGEST = 300
 """Characters of one line."""
 NOTHING = "(nothing to keep)"
+_ABOVE = "<history>\n(the conversation above)\n</history>"
 
 _LIST = re.compile(r"^Keep:\n((?:- .*(?:\n|$))+)", re.MULTILINE)
+_MOST_WORDS = re.compile(r"^Write at most (\d+) words", re.MULTILINE)
 _MARK = re.compile(r"^\[(system|user|assistant|tool)\](?: |$)", re.MULTILINE)
 _CALL_START = re.compile(r"(?=<call [\w.-]+\()")
 _CALL = re.compile(r"<call ([\w.-]+)\((.*)\)>\s*(?:<picture \S+>\s*)*", re.DOTALL)
@@ -39,16 +41,45 @@ def is_summary_call(request: Request) -> bool:
     return re.search(r"^Keep:$", last.content, re.MULTILINE) is not None and "<history>" in last.content
 
 
+def shares_prefix(request: Request) -> bool:
+    """Say whether the request asks for a summary of the conversation in front of it, which has its cached prefix."""
+    last = request.messages[-1] if request.messages else None
+    return last is not None and last.role == "user" and _ABOVE in last.content and _LIST.search(last.content) is not None
+
+
+def _above(request: Request) -> list[Message]:
+    """Return the conversation that stands in front of the prompt, also where both were merged into one message."""
+    *before, last = request.messages
+    said = last.content.partition("Keep:\n")[0].rstrip().rpartition("\n\n")[0]
+    return [*before, Message("user", said)] if said else before
+
+
 def summarise(request: Request) -> str:
     """Return the summary that the last message of a summary call asks for."""
     prompt = request.messages[-1].content
     listed = _LIST.search(prompt)
     items = [line[2:].strip() for line in listed[1].split("\n") if line[2:].strip()] if listed else []
-    known = Knowledge(messages_of(_between(prompt, "history")))
-    earlier = Knowledge([Message("user", f"<summary>{_between(prompt, 'earlier-summary')}</summary>")])
+    history = _above(request) if shares_prefix(request) else messages_of(_between(prompt, "history"))
+    known = Knowledge(history)
+    before = _between(prompt, "earlier-summary") or known.summary  # an older summary may be part of the history
+    earlier = Knowledge([Message("user", f"<summary>{before}</summary>")])
     names_files = any(_asks(_FILES, item) for item in items)
-    lines = [f"{_name(item)}: {line}" for item in items for line in _lines(item, known, earlier, names_files)]
+    found = [[f"{_name(item)}: {line}" for line in _lines(item, known, earlier, names_files)] for item in items]
+    told = _MOST_WORDS.search(prompt.partition("<history>")[0])
+    lines = [line for lines in (_within(found, int(told[1])) if told else found) for line in lines]
     return "\n".join(lines) or f"{_name(items[0]) if items else 'summary'}: {NOTHING}"
+
+
+def _within(found: list[list[str]], most: int) -> list[list[str]]:
+    """Return as many lines of each item as `most` words allow: the first of every item, then the second, and so on."""
+    kept: list[list[str]] = [[] for _ in found]
+    for rank in range(max(map(len, found), default=0)):
+        for lines, item in zip(kept, found, strict=True):
+            words = len(item[rank].split()) if rank < len(item) else 0
+            if 0 < words <= most:
+                most -= words
+                lines.append(item[rank])
+    return kept
 
 
 def messages_of(transcript: str) -> list[Message]:

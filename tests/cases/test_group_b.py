@@ -96,12 +96,12 @@ def test_b02_one_matching_id_does_not_make_a_cut_safe() -> None:
 
 
 def test_b03_a_batch_in_flight_is_never_cut_and_the_boundary_is_an_id() -> None:
-    log = Log([user(LONG), calling("c1", "c2"), tool_result("c1", "1")])
+    log = Log([user(LONG), assistant(LONG), user("go on"), calling("c1", "c2"), tool_result("c1", "1")])
     outcome = compacted(log, compactor(Scripted(), Keep(1, "messages"), boundary="pair"))
-    assert outcome.compaction is not None and outcome.compaction.first_kept == "m1"
+    assert outcome.compaction is not None and outcome.compaction.first_kept == "m3"
     log.append(tool_result("c2", "2"))
     log.append(assistant("ok"))
-    assert [m.tool_call_id or m.role for m in shown(log)] == ["system", "assistant", "c1", "c2", "assistant"]
+    assert [m.tool_call_id or m.role for m in shown(log)] == ["system", "user", "assistant", "c1", "c2", "assistant"]
     assert refused((*shown(log), user("go on"))) == []
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agentkit.caching import DeepSeekCache
 from agentkit.connect import simulated
 from agentkit.messages import Request, ToolCall, ToolSpec, assistant, system, tool_result, user
 from agentkit.providers.base import ProviderError, complete
@@ -25,7 +26,10 @@ def body(profile: str = "openai", **more: Any) -> dict[str, Any]:
     return {"model": PROFILES[profile].model, "messages": [{"role": "user", "content": "hello"}], **more}
 
 
-@pytest.mark.parametrize("profile", sorted(PROFILES))
+CHAT = sorted(name for name, p in PROFILES.items() if p.dialect != "anthropic")
+
+
+@pytest.mark.parametrize("profile", CHAT)
 def test_an_orphan_result_is_a_400_in_the_shape_of_the_api(profile: str) -> None:
     messages = [{"role": "user", "content": "q"}, {"role": "tool", "tool_call_id": "x9", "content": "stale"}]
     status, answer = post(Simulator(profile), body(profile, messages=messages))
@@ -122,6 +126,8 @@ def test_every_fault_shows_itself_once_and_then_is_over(kind: Any) -> None:
         "server_error": "server",
         "cut_stream": "broken_stream",
         "error_in_stream": "overloaded",
+        "overflow": "overflow",
+        "overflow_in_stream": "overflow",
     }
     if kind in kinds:
         with pytest.raises(ProviderError) as caught:
@@ -132,7 +138,12 @@ def test_every_fault_shows_itself_once_and_then_is_over(kind: Any) -> None:
     else:
         faulty = complete(provider, request)
     fine = complete(provider, request)
-    assert fine.message.content == "some words of an answer"
+    assert fine.message.content == "some words of an answer" and fine.usage is not None
+    if kind in ("overflow_stop", "cut_by_window"):
+        assert faulty is not None and faulty.finish == "overflow"
+        assert faulty.message.content == ("" if kind == "overflow_stop" else "some words")
+    if kind == "silent_truncation":
+        assert faulty is not None and faulty.usage is not None and 2 * faulty.usage.prompt < fine.usage.prompt
     assert fine.usage is not None
     if kind == "no_usage":
         assert faulty is not None and faulty.usage is None
@@ -148,6 +159,22 @@ def test_a_fault_of_summaries_waits_for_a_summary_call() -> None:
     assert complete(provider, summary).message.content.strip()
 
 
+def test_a_fault_can_be_aimed_at_a_kind_of_call_and_let_some_pass() -> None:
+    summary = Request((user("Keep:\n- goal: what\n\n<history>\n[user] hi\n</history>"),), thinking=False)
+    turn = Request((user("hello"),))
+    provider = simulated(faults=[Fault("server_error", hits="summary"), Fault("rate_limit", hits="turn", after=1)])
+    complete(provider, turn)
+    with pytest.raises(ProviderError, match="500"):
+        complete(provider, summary)
+    complete(provider, summary)
+    complete(provider, turn)
+    with pytest.raises(ProviderError, match="429"):
+        complete(provider, turn)
+    complete(provider, turn)
+    with pytest.raises(ValueError, match="turn"):
+        Fault("overflow", hits="nobody")  # type: ignore[arg-type]
+
+
 def test_an_unknown_fault_or_profile_lists_what_there_is() -> None:
     with pytest.raises(ValueError, match="cut_stream"):
         Fault("boom")  # type: ignore[arg-type]
@@ -160,3 +187,13 @@ def test_a_conversation_with_calls_and_results_is_accepted_and_repeatable() -> N
     answers = [complete(simulated(profile), Request(messages, TOOLS)) for profile in PROFILES for _ in range(2)]
     assert answers[0] == answers[1]
     assert answers[2] == answers[3]
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+def test_another_counter_counts_the_prompt_too(name: str) -> None:
+    """Chapter 02 gives the simulator a foreign vocabulary: prompt and answer are then counted with it."""
+    home, abroad = simulated(name), simulated(name)
+    abroad.simulator.counter = Counter("cl100k_base", DeepSeekCache())
+    asked = Request((user("请阅读这个文件，然后说明它有多少行。" * 20),), max_output=500)
+    counts = [complete(provider, asked).usage.prompt for provider in (home, abroad)]
+    assert counts[1] > 1.2 * counts[0]

@@ -1,4 +1,4 @@
-"""A client that this project did not write drives the simulator over a real loopback socket."""
+"""The official OpenAI client, which this project did not write, drives the simulator over a real loopback socket."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentkit.simulator.server import Server
 from agentkit.tools import workspace_tools
 
 
-@pytest.fixture(params=sorted(PROFILES))
+@pytest.fixture(params=["deepseek", "openai"])
 def profile(request: pytest.FixtureRequest) -> str:
     return request.param
 
