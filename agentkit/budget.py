@@ -72,6 +72,14 @@ class Budget:
         """Make a budget that compacts at a share of the window (Goose: 80 %)."""
         return cls.ratio(window, share)
 
+    def within(self, limit: int) -> Budget:
+        """Return this budget, or one of `limit` tokens with the same share as threshold when that is less."""
+        if limit >= self.limit:
+            return self
+        limit = max(1, limit)
+        threshold = min(limit, max(1, self.threshold * limit // self.limit))
+        return Budget(limit, threshold, f"{threshold / limit:.0%} of {limit:,}")
+
     def should_compact(self, estimate: int) -> bool:
         """Say whether a request estimated at `estimate` tokens is due for compaction."""
         return estimate >= self.threshold

@@ -13,11 +13,15 @@ from agentkit.events import (
     CompactionLog,
     ContextUsage,
     Event,
+    Notice,
+    Recovered,
+    Retrying,
     TextArrived,
     ToolCalled,
     ToolFinished,
     TurnEnded,
 )
+from agentkit.recovery.truncation import TRUNCATION
 
 _WIDTH = 100
 
@@ -51,9 +55,7 @@ def describe(event: Event) -> str:
     if isinstance(event, CompactionLog):
         return _compaction(event)
     if isinstance(event, Compacted):
-        before, after = event.tokens_before, event.tokens_after
-        messages = f"{event.compaction.messages} messages → 1 summary"
-        return f"[compaction] {messages}, {before:,} → {after:,} tokens, −{1 - after / before:.0%}"
+        return _compacted(event)
     if isinstance(event, ToolCalled):
         return f"  → {event.call.name} {_clip(event.call.arguments)}"
     if isinstance(event, ToolFinished):
@@ -63,7 +65,21 @@ def describe(event: Event) -> str:
         return _bill(event)
     if isinstance(event, TurnEnded) and event.reason != "answered":
         return f"[stopped: {event.reason}, after {event.rounds} rounds]"
-    return ""
+    return _trouble(event)
+
+
+def _trouble(event: Event) -> str:
+    if isinstance(event, Retrying):
+        return f"[retry {event.attempt}] {event.reason}; asking again in {event.seconds:.1f} s"
+    if isinstance(event, Recovered):
+        return f"[recovery] {event.step}: {event.tokens_before:,} → {event.tokens_after:,} tokens; asking again"
+    return f"[notice] {event.text}" if isinstance(event, Notice) else ""
+
+
+def _compacted(event: Compacted) -> str:
+    before, after, done = event.tokens_before, event.tokens_after, event.compaction
+    what = f"{done.messages} messages {'left out' if done.policy == TRUNCATION else '→ 1 summary'}"
+    return f"[compaction] {what}, {before:,} → {after:,} tokens, −{1 - after / before:.0%}"
 
 
 def _compaction(event: CompactionLog) -> str:

@@ -100,4 +100,43 @@ class TurnEnded:
     reason: EndReason
 
 
-Event = ContextUsage | CompactionLog | Compacted | Sent | TextArrived | Billed | ToolCalled | ToolFinished | TurnEnded
+@dataclass(frozen=True)
+class Retrying:
+    """Attempt number `attempt` failed; the same request goes out again after `seconds`."""
+
+    reason: str
+    attempt: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """Because of `reason` a `step` made the request smaller: it goes out again. Sizes are estimates of the whole request."""
+
+    step: str
+    tokens_before: int
+    tokens_after: int
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something that the user should know and can do something about; each is told once."""
+
+    text: str
+
+
+Event = (
+    ContextUsage
+    | CompactionLog
+    | Compacted
+    | Sent
+    | TextArrived
+    | Billed
+    | ToolCalled
+    | ToolFinished
+    | TurnEnded
+    | Retrying
+    | Recovered
+    | Notice
+)

@@ -236,7 +236,8 @@ def test_with_only_open_tasks_on_the_list_it_no_longer_knows_which_files_it_read
 
 @pytest.mark.parametrize("kind", ["empty_summary", "long_summary", "tool_call_summary"])
 def test_a_bad_summary_changes_nothing_and_the_event_says_why(kind: Any) -> None:
-    run = four_questions(provider=simulated(faults=[Fault(kind)]))
+    # A summary that is too long is cut off and asked for again, terser; so that one has to go wrong twice.
+    run = four_questions(provider=simulated(faults=[Fault(kind, times=2 if kind == "long_summary" else 1)]))
     outcomes = [e.outcome for e in run.events if isinstance(e, events.CompactionLog) and e.outcome]
     failed = [o for o in outcomes if o.status == "failed"]
     assert len(failed) == 1 and failed[0].reason

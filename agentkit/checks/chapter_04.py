@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from agentkit.checks.base import Case, Exercise
-from agentkit.compaction.compactor import _fault
+from agentkit.compaction.calls import fault_of as _fault
 from agentkit.compaction.cut import Keep, find_cut, is_safe_cut
 from agentkit.compaction.transcript import clip
 from agentkit.messages import Message, Reply, ToolCall, assistant, system, tool_result, user

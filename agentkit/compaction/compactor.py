@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from agentkit.compaction.calls import Calls, Draft
 from agentkit.compaction.cut import Boundary, Keep, find_cut
 from agentkit.compaction.prompts import KEEP_LIST, summary_prompt
 from agentkit.compaction.transcript import CLIP, clip, flatten
-from agentkit.log import Compaction, Placement, Projection
-from agentkit.messages import Message, Reply, Request, Usage, user
-from agentkit.providers.base import Provider, ProviderError, complete
+from agentkit.log import Compaction, Placement, Projection, with_question
+from agentkit.messages import Message, Request, Usage, user
+from agentkit.providers.base import Provider
+from agentkit.recovery.learned import Learned
 from agentkit.tokens import PerScript, TextEstimator
+
+_ROOM_FOR_TAIL = 0.9
+"""The rest is for the summary."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,7 @@ class Outcome:
 
     `done`: `compaction` holds the record to append. `skipped`: there was nothing to gain, no call was made. `failed`: the
     call was made (its `usage` is paid) and its answer refused. Except after `done` the view is unchanged; `reason` says why.
+    `request` is the last summary call, `calls` how many there were.
     """
 
     status: Literal["done", "skipped", "failed"]
@@ -28,6 +34,7 @@ class Outcome:
     compaction: Compaction | None = None
     usage: Usage | None = None
     request: Request | None = None
+    calls: int = 0
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,9 @@ class Compactor:
 
     `keep` and `boundary` decide the tail, `keep_list` what the summary must hold, `placement` where it stands: as a system
     message after the system prompt, or in the first user message of the tail. `clip` limits each message in the transcript
-    (characters), `max_summary` the summary (tokens; a longer one is clipped, with a note).
+    (characters), `max_summary` the summary (tokens; a longer one is clipped, with a note). `terse` above 0 says a length in
+    the prompt: half of it, a quarter …; `fold`: a history that the summariser's window does not hold is summarised in
+    chunks, each with the summary so far; `learned` is what overflows have taught about the summariser.
     """
 
     provider: Provider
@@ -47,10 +56,36 @@ class Compactor:
     clip: int = CLIP
     max_summary: int = 2_000
     estimator: TextEstimator = field(default_factory=PerScript)
+    terse: int = 0
+    fold: bool = False
+    learned: Learned = field(default_factory=Learned, compare=False)
 
     def plan(self, view: Projection) -> int:
         """Return the cut in `view.tail`: how many of its messages would be summarised."""
-        return find_cut(view.tail, self.keep, self.boundary, self.estimator.message)
+        cut = find_cut(view.tail, self.keep, self.boundary, self.estimator.message)
+        # The question of a running turn stays; where it is all that the cut takes away, nothing is taken away.
+        return cut if len(with_question(view.tail, cut)) < len(view.tail) else 0
+
+    def pressed(self, view: Projection, room: int, harsher: int = 0) -> Compactor | None:
+        """Return the compactor for a view that has to fit into `room` tokens: `harsher` times less kept, a terser summary.
+
+        Where that keeps too much the tail is the last turn, and then a part of it: a cut may lie inside a turn. None when
+        even then too much has to stay word for word: no summary can help, so none is paid for.
+        """
+        keep = self.keep.less(harsher)
+        ways: tuple[tuple[Boundary, Keep], ...] = (
+            (self.boundary, keep),
+            ("user", Keep(1, "turns")),
+            ("pair", keep),
+            ("pair", Keep(1, "messages")),
+        )
+        made = [
+            replace(self, keep=kept, boundary=boundary, terse=self.terse + harsher, fold=True) for boundary, kept in ways
+        ]
+        return next((one for one in made if one.plan(view) and one._kept(view) <= _ROOM_FOR_TAIL * room), None)
+
+    def _kept(self, view: Projection) -> int:
+        return self.estimator.messages((*view.head, *with_question(view.tail, self.plan(view))))
 
     def compact(self, view: Projection, *, fixed: int = 0, limit: int | None = None, reason: str = "threshold") -> Outcome:
         """Try to replace the middle of `view` by a summary.
@@ -63,12 +98,20 @@ class Compactor:
             return Outcome(
                 "skipped", f"nothing to summarise: keeping {self.keep} (boundary: {self.boundary}) keeps everything"
             )
-        request = self.request(view, cut)
-        try:
-            reply = complete(self.provider, request)
-        except (ProviderError, OSError) as error:  # OSError: a provider that forgot to translate a broken connection
-            return Outcome("failed", f"the summary call failed: {error}", request=request)
-        return self._judge(view, cut, reply, request, fixed, limit, reason)
+        calls = Calls(
+            self.provider,
+            self._build,
+            self.estimator.request,
+            self.learned,
+            terse=self.terse,
+            clip=self.clip,
+            fold=self.fold,
+        )
+        summary = calls.write(view.tail[:cut], view.compaction.summary if view.compaction else "")
+        outcome = self._judge(view, cut, summary, calls.usage, fixed, limit, reason) if summary else calls.fault
+        if isinstance(outcome, str):
+            return Outcome("failed", outcome, usage=calls.usage, request=calls.request, calls=calls.made)
+        return Outcome("done", reason, outcome, calls.usage, calls.request, calls.made)
 
     def request(self, view: Projection, cut: int) -> Request:
         """Return the summary call: one user message of plain text, no tools, no thinking, room for `max_summary` tokens.
@@ -77,32 +120,35 @@ class Compactor:
         a request without tools shares no prefix with the conversation, so all of it is fresh.
         """
         previous = view.compaction.summary if view.compaction else ""
-        prompt = summary_prompt(flatten(view.tail[:cut], self.clip), self.keep_list, previous)
-        return Request((user(prompt),), max_output=self.max_summary, thinking=False)
+        return self._build(Draft(view.tail[:cut], previous, self.terse, self.clip))
+
+    def _build(self, draft: Draft) -> Request:
+        most = draft.most_output or 2 * self.max_summary
+        terse = max(draft.terse, int(most < self.max_summary))
+        # A model that is told a length keeps to it roughly; so it gets twice the room, and the summary is clipped anyway.
+        words = min(self.max_summary, most) * 2 // (3 * 2**terse) if terse else 0
+        prompt = summary_prompt(flatten(draft.messages, draft.clip), self.keep_list, draft.previous, words)
+        room = min(self.max_summary * (2 if terse else 1), most)
+        return Request((user(prompt),), max_output=room, thinking=False)
 
     def _judge(
-        self, view: Projection, cut: int, reply: Reply, request: Request, fixed: int, limit: int | None, reason: str
-    ) -> Outcome:
-        def refuse(why: str) -> Outcome:
-            return Outcome("failed", why, usage=reply.usage, request=request)
-
-        if fault := _fault(reply):
-            return refuse(fault)
-        summary = reply.message.content.strip()
+        self, view: Projection, cut: int, summary: str, usage: Usage | None, fixed: int, limit: int | None, reason: str
+    ) -> Compaction | str:
+        """Return the record for `summary`, or why it is refused."""
         before = self.estimator.messages(assemble(view))
 
         def record(text: str) -> tuple[Compaction, int]:
-            made = Compaction(text, view.tail[cut].id, cut, before, 0, reason, placement=self.placement, usage=reply.usage)
-            return made, self.estimator.messages(assemble(Projection(view.head, made, view.tail[cut:])))
+            made = Compaction(text, view.tail[cut].id, cut, before, 0, reason, placement=self.placement, usage=usage)
+            return made, self.estimator.messages(assemble(Projection(view.head, made, with_question(view.tail, cut))))
 
         # Judged as it came, before it is clipped: an echo of the history, cut to size, would still be no summary.
         after = record(summary)[1]
         if after >= before:
-            return refuse(f"the summary is longer than what it replaces: {before:,} → {after:,} tokens")
+            return f"the summary is longer than what it replaces: {before:,} → {after:,} tokens"
         compaction, after = record(self._shorten(summary))
         if limit is not None and after + fixed > limit:
-            return refuse(f"still over the limit: {after + fixed:,} tokens after compaction, limit {limit:,}")
-        return Outcome("done", reason, replace(compaction, tokens_after=after), reply.usage, request)
+            return f"still over the limit: {after + fixed:,} tokens after compaction, limit {limit:,}"
+        return replace(compaction, tokens_after=after)
 
     def _shorten(self, summary: str) -> str:
         """Clip `summary` until it fits; what is left may be denser than the whole, so once is not always enough."""
@@ -111,22 +157,6 @@ class Compactor:
             limit = max(1, min(limit - 1, limit * self.max_summary // tokens))
             short = clip(summary, limit)
         return short
-
-
-_UNFINISHED = {
-    "length": "the summary was cut off before its end",
-    "overflow": "what is to be summarised does not fit into the summariser's window",
-    "refused": "the model refused to write a summary",
-}
-
-
-def _fault(reply: Reply) -> str:
-    """Return why the answer is no summary, or nothing. Half a summary would silently lose the other half of the history."""
-    if reply.message.tool_calls:
-        return "the model called a tool instead of writing a summary"
-    if reply.finish in _UNFINISHED:
-        return _UNFINISHED[reply.finish]
-    return "" if reply.message.content.strip() else "the summary is empty"
 
 
 _SYSTEM_OPENING = (

@@ -8,7 +8,7 @@ Both move the cut backwards until it is allowed: the tail is never shorter than 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from agentkit.messages import Message
@@ -34,6 +34,14 @@ class Keep:
             raise ValueError(f"keep must be at least 1 {self.unit}, not {self.amount}: the pending question has to stay")
         if self.unit not in ("messages", "turns", "tokens"):
             raise ValueError(f"keep counts messages, turns or tokens, not {self.unit!r}")
+
+    def less(self, steps: int) -> Keep:
+        """Return a smaller one: two messages fewer with every step, or one turn, or half of the tokens. Never nothing."""
+        if self.unit == "messages":
+            return replace(self, amount=max(1, self.amount - 2 * steps))
+        if self.unit == "turns":
+            return replace(self, amount=max(1, self.amount - steps), max_tokens=self.max_tokens // 2**steps)
+        return replace(self, amount=max(1, self.amount // 2**steps))
 
     def __str__(self) -> str:
         limit = f", at most {self.max_tokens:,} tokens" if self.unit == "turns" else ""

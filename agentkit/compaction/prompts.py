@@ -28,13 +28,15 @@ _FOLD = (
 )
 
 
-def summary_prompt(transcript: str, keep_list: Sequence[str] = KEEP_LIST, previous: str = "") -> str:
+def summary_prompt(transcript: str, keep_list: Sequence[str] = KEEP_LIST, previous: str = "", most_words: int = 0) -> str:
     """Return the whole prompt of a summary call.
 
     `transcript` is the flattened history, `keep_list` what must survive, `previous` the summary in force (folded in, so that
-    a second compaction does not have to read everything again).
+    a second compaction does not have to read everything again), `most_words` a limit that is said (0: none).
     """
     parts = [_OPENING, "Keep:\n" + "\n".join(f"- {item}" for item in keep_list), _MANNER]
+    if most_words:
+        parts.append(f"Write at most {most_words} words: what is longer is cut off and lost.")
     if previous:
         parts += [_FOLD, f"<earlier-summary>\n{previous}\n</earlier-summary>"]
     parts.append(f"<history>\n{transcript}\n</history>")

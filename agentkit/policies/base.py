@@ -20,7 +20,8 @@ class Situation:
     """What a policy may know when it decides, besides the log.
 
     `estimate` are the tokens of the request as it would be sent now, `fixed` those of the tool specs. `report` takes the
-    outcome of an attempt, also of one that failed.
+    outcome of an attempt, also of one that failed. `forced`: the provider refused the request or cut the answer, so the view
+    has to get smaller whatever the threshold says; `harsher` is how much harder to press. A policy may honour both.
     """
 
     estimate: int
@@ -28,6 +29,8 @@ class Situation:
     budget: Budget
     tools: tuple[ToolSpec, ...]
     report: Callable[[str | Outcome], None]
+    forced: bool = False
+    harsher: int = 0
 
 
 class Policy(Protocol):

@@ -8,7 +8,7 @@ from agentkit.compaction.compactor import Compactor, Outcome, assemble
 from agentkit.log import Compaction, Log, project
 from agentkit.messages import Message
 from agentkit.policies.base import Situation
-from agentkit.settle import settle
+from agentkit.settle import Settler
 
 
 class SummariseMiddle:
@@ -22,25 +22,34 @@ class SummariseMiddle:
 
     def __init__(self, compactor: Compactor) -> None:
         self.compactor = compactor
+        self._settler = Settler()
         self._failures = 0
         self._failed_at: tuple[str, int] | None = None
 
     def decide(self, log: Log, situation: Situation) -> Compaction | None:
-        """Compact when the estimate reaches the threshold; report every attempt and its outcome."""
-        if not situation.budget.should_compact(situation.estimate) or self._must_wait(log, situation.estimate):
+        """Compact when the estimate reaches the threshold, or when forced; report every attempt and its outcome."""
+        forced, budget = situation.forced, situation.budget
+        if not forced and (not budget.should_compact(situation.estimate) or self._must_wait(log, situation.estimate)):
             return None
         view = project(log)
-        cut = self.compactor.plan(view)
+        compactor = (
+            self.compactor.pressed(view, budget.limit - situation.fixed, situation.harsher) if forced else self.compactor
+        )
+        if compactor is None:
+            situation.report(Outcome("skipped", "no summary can help: what has to stay word for word is too long"))
+            return None
+        cut = compactor.plan(view)
         if cut:
             situation.report(f"summarising {cut} messages …")
-        outcome = self.compactor.compact(view, fixed=situation.fixed, limit=situation.budget.limit)
+        reason = "overflow" if forced else "threshold"
+        outcome = compactor.compact(view, fixed=situation.fixed, limit=budget.limit, reason=reason)
         situation.report(outcome)
         self._remember(log, outcome, situation.estimate)
         return replace(outcome.compaction, policy=self.name) if outcome.compaction else None
 
     def view(self, log: Log) -> tuple[Message, ...]:
         """Return system prompt, summary in force and tail."""
-        return settle(assemble(project(log)))
+        return self._settler.settle(assemble(project(log)))
 
     def _must_wait(self, log: Log, estimate: int) -> bool:
         if self._failed_at is None:

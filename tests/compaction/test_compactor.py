@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from fakes import DOWN, FAILURES, SUMMARY, Echo, Scripted
+from fakes import CUT_OFF, DOWN, FAILURES, SUMMARY, Echo, Scripted
 from hypothesis import given, settings
 from strategies import PICTURE, conversations, histories
 
@@ -70,8 +70,9 @@ def test_whatever_goes_wrong_nothing_is_recorded_and_the_reason_is_one_line(fail
     outcome = one_turn(provider).compact(view())
     assert (outcome.status, outcome.compaction) == ("failed", None)
     assert outcome.reason and "\n" not in outcome.reason
-    assert len(provider.requests) == 1
-    assert outcome.request is provider.requests[0]
+    # Cut off: once more, terser. Anything else: once.
+    assert len(provider.requests) == outcome.calls <= (2 if failure == "cut off" else 1)
+    assert outcome.request is provider.requests[-1]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,81 @@ def test_a_reply_with_thinking_and_text_is_a_summary() -> None:
 
 
 def test_an_open_batch_at_the_end_stays_in_the_tail() -> None:
-    tail = (user(LONG), assistant("", ToolCall("a", "f"), ToolCall("b", "f")), tool_result("a", "1"))
+    batch = (assistant("", ToolCall("a", "f"), ToolCall("b", "f")), tool_result("a", "1"))
+    tail = (user(LONG), assistant(LONG), user("go on"), *batch)
     ided = tuple(replace(m, id=str(i)) for i, m in enumerate(tail))
     outcome: Outcome = Compactor(Scripted(), keep=Keep(1, "messages"), boundary="pair").compact(Projection((), None, ided))
-    assert outcome.compaction is not None and outcome.compaction.first_kept == "1"
+    assert outcome.compaction is not None and outcome.compaction.first_kept == "3"
+
+
+# --- more room, more pressure -------------------------------------------------------------------------------------------
+
+
+def test_a_summary_that_was_cut_off_is_asked_for_once_more_terser_and_with_more_room() -> None:
+    provider = Scripted(CUT_OFF, SUMMARY, SUMMARY)
+    compactor = one_turn(provider, max_summary=600)
+    outcome = compactor.compact(view())
+    assert (outcome.status, outcome.calls) == ("done", 2)
+    first, second = provider.requests
+    assert (first.max_output, second.max_output) == (600, 1_200)
+    assert "Write at most" not in provider.asked(0) and "Write at most 200 words" in provider.asked(1)
+    assert outcome.usage == Usage(fresh=100, output=20)
+    compactor.compact(view())
+    assert "Write at most 200 words" in provider.asked(2)  # the model is known to be wordy
+
+
+def test_a_model_that_is_cut_off_twice_is_given_up() -> None:
+    outcome = one_turn(Scripted(CUT_OFF)).compact(view())
+    assert (outcome.reason, outcome.calls) == ("the summary was cut off before its end", 2)
+
+
+@pytest.mark.parametrize("keep", [Keep(1, "messages"), Keep(2, "messages"), Keep(60, "tokens")])
+@pytest.mark.parametrize("placement", ["system", "user"])
+def test_a_cut_inside_the_running_turn_keeps_its_question(keep: Keep, placement: Placement) -> None:
+    batches = [
+        m for n in range(4) for m in (assistant(LONG, ToolCall(f"c{n}", "f")), tool_result(f"c{n}", f"result {n} {LONG}"))
+    ]
+    log = Log([user(LONG), assistant(LONG), user("THE QUESTION"), *batches])
+    compactor = Compactor(Scripted("S1"), keep, "pair", placement=placement)
+    outcome = compactor.compact(project(log))
+    assert outcome.compaction is not None and outcome.compaction.messages > 3
+    log.compact(outcome.compaction)
+    shown = [m.content for m in assemble(project(log)) if m.role == "user"]
+    assert shown[-1].endswith("THE QUESTION") and sum("THE QUESTION" in text for text in shown) == 1
+    log.append(assistant("done"))
+    log.append(user("next"))
+    assert project(log).tail[0].content == "THE QUESTION"  # it stays where it was: the prefix does not change
+
+
+def test_the_question_alone_is_nothing_to_summarise() -> None:
+    tail = (user("THE QUESTION"), assistant("", ToolCall("c", "f")), tool_result("c", LONG))
+    log = Log(list(tail))
+    outcome = Compactor(Scripted(), Keep(1, "messages"), "pair").compact(project(log))
+    assert outcome.status == "skipped"
+
+
+def test_less_is_two_messages_one_turn_or_half_of_the_tokens_and_never_nothing() -> None:
+    assert Keep(8, "messages").less(2) == Keep(4, "messages")
+    assert Keep(3, "turns", 8_000).less(1) == Keep(2, "turns", 4_000)
+    assert Keep(8_000, "tokens").less(2) == Keep(2_000, "tokens")
+    assert all(keep.less(99).amount == 1 for keep in (Keep(8, "messages"), Keep(3), Keep(8_000, "tokens")))
+
+
+def test_under_pressure_the_cut_is_the_first_that_fits_and_none_is_paid_for_when_none_does() -> None:
+    compactor = one_turn(Scripted(), boundary="user")
+    whole = PerScript().messages(assemble(view()))
+    roomy = compactor.pressed(view(), whole)
+    assert roomy is not None and (roomy.keep, roomy.boundary, roomy.terse, roomy.fold) == (Keep(1), "user", 0, True)
+    running = Projection((), None, tuple(replace(m, id=f"x{i}") for i, m in enumerate([*view().tail[:2], *RUNNING])))
+    pressed = compactor.pressed(running, 400, harsher=1)
+    assert pressed is not None and (pressed.boundary, pressed.terse) == ("pair", 1)
+    assert compactor.pressed(running, 20) is None
+
+
+RUNNING = [
+    user("go"),
+    assistant(LONG, ToolCall("a", "f")),
+    tool_result("a", LONG),
+    assistant("", ToolCall("b", "f")),
+    tool_result("b", "ok"),
+]
