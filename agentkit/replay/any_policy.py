@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -17,7 +19,7 @@ from agentkit.replay.caches import CacheChoice, cache_for
 from agentkit.replay.counted import Counted, Point
 from agentkit.replay.references import identifiers, said
 from agentkit.replay.run import Account, Replay
-from agentkit.replay.schedules import STAND_IN, stand_in
+from agentkit.replay.summaries import STAND_IN, stand_in
 
 
 class StandIn:
@@ -63,9 +65,8 @@ class _Run:
         self.counted, self.policy, self.budget, self.provider = counted, policy, budget, provider
         self.account, self.blocks = account, blocks
         self.log = Log(counted.system)
-        self.reached = 0
-        self.seen: dict[int, tuple[Message, tuple[Segment, ...]]] = {}
-        self.named: dict[str, frozenset[str]] = {}
+        self.reached = self.paid = 0
+        self.known: dict[int, _Known] = {}
         fixed = len(counted.head) - len(counted.system)
         self.start, self.fixed = counted.head[:fixed], sum(len(s.tokens) for s in counted.head[:fixed])
 
@@ -73,57 +74,79 @@ class _Run:
         for message in self.counted.body[self.reached : point.end]:
             self.log.append(message)
         self.reached = point.end
-        before = self.prompt()
-        size = sum(len(segment.tokens) for segment in before)
+        before = self.policy.view(self.log)
+        size = self._size(before)
         record = self.policy.decide(self.log, Situation(size, self.fixed, self.budget, (), self._note))
         if record is not None:
             self.log.compact(record)
-            after = sum(len(segment.tokens) for segment in self.prompt())
-            self.account.events = [f"compacted: {record.messages:,} messages, {size:,} -> {after:,} tokens"]
-        self._summary_calls(number, point)
-        result = self.account.cache.observe(self.prompt(), point.at or 0.0, self.counted.segments[point.end])
+        view = self.policy.view(self.log)
+        if record is not None:
+            change = f"{record.messages:,} messages, {size:,} -> {self._size(view):,} tokens"
+            self.account.events = [f"compacted: {change}"]
+        self._summary_calls(number, point, before)
+        result = self.account.cache.observe(self._prompt(view), point.at or 0.0, self.counted.segments[point.end])
         self.account.look(point, result)
         names = self.counted.references.names[number]
-        self.account.add_row(number + 1, "request", point, result, point.output, len(names), self._in_view(number))
+        in_view = sum(self._sees(view, name) for name in names)
+        self.account.add_row(number + 1, "request", point, result, point.output, len(names), in_view)
         self.account.before, self.account.read_back = point, result.read + result.written + result.fresh
 
-    def prompt(self) -> list[Segment]:
-        """Return what would be sent now."""
-        return [*self.start, *(s for message in self.policy.view(self.log) for s in self._segments(message))]
+    def _size(self, view: Sequence[Message]) -> int:
+        return self.fixed + sum([self._look(message).tokens for message in view])
+
+    def _prompt(self, view: Sequence[Message]) -> list[Segment]:
+        return [*self.start, *itertools.chain.from_iterable([self._look(message).segments for message in view])]
+
+    def _look(self, message: Message) -> _Known:
+        """Return what is known of a message; one that was seen before (the very same object) is not counted again."""
+        known = self.known.get(id(message))
+        if known is None or known.message is not message:
+            known = self.known[id(message)] = _Known(message, self._segments(message))
+        return known
 
     def _segments(self, message: Message) -> tuple[Segment, ...]:
-        """Return the segments of a message; a message that was seen before (the very same object) is not counted again."""
-        known = self.seen.get(id(message))
-        if known is None or known[0] is not message:
-            whole = self.counted.texts.counter.message(message)
-            kind = "system" if message.role == "system" else whole.kind
-            parts = self.counted.blocks_of(message, whole) if self.blocks else [replace(whole, kind=kind)]
-            known = self.seen[id(message)] = message, tuple(parts if kind != "system" else [replace(whole, kind=kind)])
-        return known[1]
+        whole = self.counted.texts.counter.message(message)
+        if message.role == "system":
+            return (replace(whole, kind="system"),)
+        return tuple(self.counted.blocks_of(message, whole)) if self.blocks else (whole,)
 
-    def _summary_calls(self, number: int, point: Point) -> None:
-        for asked in self.provider.requests[self._paid() :]:
-            cache: PrefixCache = getattr(self.account.cache, "unmarked", self.account.cache)
-            prompt = [s for message in asked.messages for s in self._segments(message)]
+    def _summary_calls(self, number: int, point: Point, before: Sequence[Message]) -> None:
+        """Bill the calls that were made to decide. One that begins with the whole view shares what is cached of it."""
+        for asked in self.provider.requests[self.paid :]:
+            shares = len(asked.messages) > len(before) and asked.messages[: len(before)] == tuple(before)
+            cache: PrefixCache = self.account.cache
+            prompt = self._prompt(asked.messages)
+            if not shares:
+                cache = getattr(cache, "unmarked", cache)
+                prompt = prompt[len(self.start) :]
             result = cache.observe(prompt, point.at or 0.0)
             self.account.add_row(number + 1, "summary", point, result, self.provider.tokens)
-
-    def _paid(self) -> int:
-        return sum(row.kind == "summary" for row in self.account.rows)
+        self.paid = len(self.provider.requests)
 
     def _note(self, news: str | Outcome) -> None:
         if isinstance(news, Outcome) and news.status == "failed":
             self.account.events.append(f"failed: {news.reason}")
 
-    def _in_view(self, number: int) -> int:
-        view = self.policy.view(self.log)
-        return sum(self._sees(view, name) for name in self.counted.references.names[number])
-
     def _sees(self, view: Sequence[Message], name: str) -> bool:
         for message in reversed(view):
-            text = said(message)
-            if text not in self.named:
-                self.named[text] = identifiers(text)
-            if name in self.named[text] or (" " in name and name in text):
+            known = self._look(message)
+            # Looking for a text is fast, finding all names in one is not.
+            if name in known.text and (" " in name or name in known.names):
                 return True
         return False
+
+
+class _Known:
+    """A message with what was found out about it."""
+
+    def __init__(self, message: Message, segments: tuple[Segment, ...]) -> None:
+        self.message, self.segments = message, segments
+        self.tokens = sum(len(segment.tokens) for segment in segments)
+
+    @functools.cached_property
+    def text(self) -> str:
+        return said(self.message)
+
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        return identifiers(self.text)
