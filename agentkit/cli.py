@@ -7,14 +7,17 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from agentkit import replay_cli
+from agentkit import compare_cli, replay_cli, serve_cli, session_cli
 from agentkit.book import ChapterFailed
 from agentkit.budget import BudgetError
 from agentkit.compaction import KEEP_LIST, Keep
-from agentkit.connect import connect
+from agentkit.connect import DIALECTS, connect
 from agentkit.console import Console, to_json
 from agentkit.lab import CannotStart
+from agentkit.ledger import LedgerError
+from agentkit.log import Log
 from agentkit.providers.base import ProviderError
+from agentkit.recovery.steps import RECOVERIES
 from agentkit.scenarios import Run, Settings, fresh_workspace, start
 from agentkit.simulator import PROFILES
 from agentkit.tools import workspace_tools
@@ -22,6 +25,10 @@ from agentkit.tools import workspace_tools
 
 class Wrong(Exception):
     """Something that the user gave is wrong; the text is the line to print."""
+
+
+_ERRORS = (Wrong, BudgetError, ProviderError, CannotStart, ChapterFailed, FileNotFoundError, LedgerError, ValueError)
+"""What is printed as one line."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -36,6 +43,9 @@ def parser() -> argparse.ArgumentParser:
     book = commands.add_parser("book", help="run the chapters and refresh their stored outputs")
     book.add_argument("chapter", nargs="*", help="notebooks to refresh (default: all)")
     replay_cli.add_parsers(commands)
+    compare_cli.add_parsers(commands)
+    session_cli.add_parser(commands)
+    serve_cli.add_parsers(commands)
     return main
 
 
@@ -56,12 +66,15 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     add("--placement", choices=["system", "user"], default="system", help="where the summary stands (default system)")
     add("--keep-list", action="append", metavar="ITEM", help="an item of the summary's list, may be repeated")
     add("--no-compaction", action="store_true", help="keep everything, whatever the budget")
-    add("--provider", default="simulator", metavar="simulator|URL", help="any OpenAI-compatible server")
+    add("--recovery", choices=list(RECOVERIES), default="once", help="what to do when a request fails (default once)")
+    add("--provider", default="simulator", metavar="simulator|anthropic|URL", help="who answers; a URL is any server's")
+    add("--dialect", choices=DIALECTS, help="what that server speaks (default: openai, at Anthropic's address anthropic)")
     add("--model", metavar="M", help="the model's name at that server")
     add("--profile", choices=sorted(PROFILES), default="deepseek", help="whose rules the simulator plays")
     add("--workspace", type=Path, metavar="DIR", help="the folder that the agent may read and change")
     add("--script", metavar="FILE|-", help="questions, one a line, instead of the keyboard")
     add("--json", action="store_true", help="print every event as a line of JSON")
+    session_cli.add_run_options(run)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -73,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(argv)
     try:
         return (_COMMANDS.get(options.command) or options.handler)(options)
-    except (Wrong, BudgetError, ProviderError, CannotStart, ChapterFailed, FileNotFoundError, ValueError) as error:
+    except _ERRORS as error:
         print(f"agentkit: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
@@ -85,12 +98,26 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     questions = _questions(options.script)
-    run = _start(options)
+    log = session_cli.open_log(options, _warn)
+    try:
+        return _converse(_start(options, log), options, questions)
+    finally:
+        session_cli.close(log, options, _warn)
+
+
+def _warn(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _converse(run: Run, options: argparse.Namespace, questions: Iterable[str]) -> int:
     console = Console(lambda text: (sys.stdout.write(text), sys.stdout.flush()))
+    run.agent.listeners.append(session_cli.billing(run.agent.log))
     if options.json:
         run.agent.listeners.append(lambda event: print(to_json(event), flush=True))
     else:
         run.agent.listeners.append(console.show)
+        if options.session:
+            run.agent.log.listeners.append(lambda event: console.line(session_cli.replaced(event)))
         _introduce(run, options, console)
     for question in questions:
         if not options.json and options.script:
@@ -100,7 +127,7 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _start(options: argparse.Namespace) -> Run:
+def _start(options: argparse.Namespace, log: Log | None) -> Run:
     if options.keep_list and not all(item.strip() for item in options.keep_list):
         raise Wrong('--keep-list: an item is empty; give a name and what it means, like "open tasks: what is still to do"')
     keep_list = tuple(options.keep_list) if options.keep_list else KEEP_LIST
@@ -117,8 +144,10 @@ def _start(options: argparse.Namespace) -> Run:
     if options.workspace is not None and not options.workspace.is_dir():
         raise Wrong(f"--workspace {options.workspace}: not a folder")
     folder = options.workspace or fresh_workspace()
-    provider = connect(options.provider, options.model, options.profile)
-    return start(settings, provider=provider, tools=workspace_tools(folder))
+    provider = connect(options.provider, options.model, options.profile, options.dialect)
+    run = start(settings, provider=provider, tools=workspace_tools(folder), log=log)
+    run.agent.use_recovery(options.recovery)
+    return run
 
 
 def _introduce(run: Run, options: argparse.Namespace, console: Console) -> None:
@@ -132,6 +161,8 @@ def _introduce(run: Run, options: argparse.Namespace, console: Console) -> None:
         console.line("Ask something; exit or Ctrl-D ends the conversation.")
     where = options.workspace or "a copy of the course's workspace"
     console.line(f"provider: {run.agent.provider.name}, model {run.agent.provider.model}; workspace: {where}")
+    if options.session:
+        console.line(f"session {options.fork or options.name!r} in {options.session}: {session_cli.where(run.agent.log)}")
 
 
 def _turn(run: Run, question: str, console: Console) -> bool:

@@ -17,12 +17,14 @@ MODULES = sorted(PACKAGE)
 
 FLOORS: dict[int, str] = {
     1: "messages",
-    2: "providers providers.base protocol settle tokens vocabulary log cache_rules pricing",
-    3: "budget caching.* calibration compaction.* kv.*",
-    4: "policies.* providers.* simulator.*",
-    5: "tools.* events connect sessions.*",
-    6: "agent scenarios replay.* sweep",
-    7: "kv.record figures.* demos.* panels.* checks.* console environment lab book replay_cli cli __main__",
+    2: "providers recovery providers.base protocol settle tokens vocabulary log ledger.* references cache_rules pricing",
+    3: "budget break_even caching.* calibration compaction.* kv.* repomap.* "
+    "recovery.overflow recovery.learned recovery.retry",
+    4: "providers.* simulator.*",
+    5: "policies.* tools.* events connect sessions.* recovery.*",
+    6: "agent scenarios.* replay.* closed_loop.* sweep observed u_curve strategies",
+    7: "kv.record figures.* demos.* panels.* checks.* console environment lab book"
+    " replay_cli compare_cli live_cli serve_cli session_cli cli __main__",
 }
 """Where each module lives. It imports only from floors below its own, or from its own floor without a circle.
 
@@ -34,10 +36,14 @@ THIRD_PARTY: dict[str, str] = {
     "httpx": "providers.* simulator.transport kv.server kv.record",
     "httpx_sse": "providers.sse",
     "tiktoken": "vocabulary kv.smollm2",
-    "numpy": "kv.*",
+    "numpy": "kv.* policies.ranking replay.segments replay.optimum figures.frontier",
     "genai_prices": "pricing",
     "matplotlib": "figures.*",
-    "tqdm": "sweep",
+    "tqdm": "sweep replay.frontier closed_loop.live",
+    "bm25s": "policies.ranking",
+    "rustworkx": "repomap.graph",
+    "tree_sitter": "repomap.symbols",
+    "tree_sitter_python": "repomap.symbols",
     "IPython": "figures.* panels.*",
     "ipywidgets": "panels.*",
     "anywidget": "panels.*",
@@ -48,8 +54,8 @@ THIRD_PARTY: dict[str, str] = {
 """Who may import what is not in the standard library."""
 
 WITH_THIRD_PARTY = (
-    "providers.openai providers.sse providers.transport simulator.transport panels.*"
-    " kv.cache kv.model kv.opened kv.smollm2 kv.server kv.record"
+    "providers.openai providers.anthropic providers.client providers.sse providers.transport simulator.transport panels.*"
+    " kv.cache kv.model kv.opened kv.smollm2 kv.server kv.record replay.segments replay.optimum"
 )
 """Modules that cannot even be imported without a third-party package; all others can."""
 

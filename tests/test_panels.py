@@ -13,9 +13,9 @@ from typing import Any
 import ipywidgets as widgets
 import pytest
 
-from agentkit import panels
+from agentkit import panels, u_curve
 from agentkit.compaction import KEEP_LIST
-from agentkit.panels import cutting, growth, paste, player
+from agentkit.panels import costs, cutting, growth, paste, player
 from agentkit.panels.common import Panel
 from agentkit.scenarios import Settings, four_questions
 
@@ -25,6 +25,12 @@ MAKERS: dict[str, Callable[[], Panel]] = {
     "estimators": panels.estimators,
     "budget": panels.budget,
     "compactor": panels.compactor,
+    "kv_edit": panels.kv_edit,
+    "fault_picker": panels.fault_picker,
+    "bill": panels.bill,
+    "strategies": panels.strategies,
+    "ledger_scrubber": panels.ledger_scrubber,
+    "dialects": panels.dialects,
 }
 
 
@@ -105,7 +111,7 @@ def test_the_still_picture_is_the_one_in_the_panel(panel: Panel) -> None:
 
 def test_redraw_times(panel: Panel) -> None:
     """Print how long a redraw takes; the target of 100 ms is for a quiet machine and not asserted."""
-    for cached in (player._run, growth._growth, cutting._try):
+    for cached in (player._run, growth._growth, cutting._try, costs._curve, costs._point):
         cached.cache_clear()
     for round_ in ("first", "again"):
         times = []
@@ -318,3 +324,50 @@ def test_keeping_all_changes_nothing() -> None:
         assert "Nothing is changed: nothing to summarise" in sentence(panel)
         assert re.findall(r"\(boundary: (\w+)\)", sentence(panel)) == [boundary]
         assert "The summary" not in panel.more.value
+
+
+# ------------------------------------------------------------------------------------------------------------ chapter 06
+
+
+def test_the_bill_shows_minimum_and_law_for_the_default() -> None:
+    panel = panels.bill()
+    assert "Anthropic, 5 minutes, keep 8, threshold 32,000 tokens" in sentence(panel)
+    assert "The square-root law says" in sentence(panel)
+    assert "example prices" in sentence(panel) and "open loop" in sentence(panel)
+    assert {"◆", "○", "✕"} <= set(svg_texts(panel))
+
+
+def test_the_cheapest_threshold_of_the_curve_costs_nothing_more() -> None:
+    panel = panels.bill()
+    panel.controls["Threshold in tokens"].value = 10_000_000
+    assert "it never compacts" in sentence(panel)
+    panel.controls["Threshold in tokens"].value = 14_000
+    found = re.search(r"this setting costs (\d+)% more", sentence(panel))
+    assert found and int(found.group(1)) <= 3
+
+
+def test_without_a_cache_it_pays_to_compact_early() -> None:
+    panel = panels.bill()
+    panel.controls["Price list"].value = next(p for p in u_curve.PROFILES if p.name == "no cache")
+    low = panel.controls["Threshold in tokens"].min
+    assert f"The cheapest threshold replayed is {low:,} " in sentence(panel)
+
+
+# ------------------------------------------------------------------------------------------------------------ chapter 10
+
+
+def test_every_policy_has_its_strip_and_its_point() -> None:
+    panel = panels.strategies()
+    assert "2% of all prompt tokens are read" in sentence(panel) and "2023-04, as told of AutoGPT" in sentence(panel)
+    assert "example prices; open loop" in sentence(panel).lower()
+    panel.controls["Policy"].value = "cost-aware"
+    assert "On the whole session: cost-aware:" in sentence(panel) and "◆" in panel.more.value
+    ET.fromstring(panel.more.value)
+    with pytest.raises(ValueError, match="unknown policy 'magic'"):
+        panels.strategies("magic")
+
+
+def test_without_a_cache_nothing_is_read() -> None:
+    panel = panels.strategies("keep everything")
+    panel.controls["Price list"].value = next(p for p in u_curve.PROFILES if p.name == "no cache")
+    assert " 0% of all prompt tokens are read" in sentence(panel)
