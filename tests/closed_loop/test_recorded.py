@@ -9,7 +9,7 @@ import pytest
 
 from agentkit.closed_loop.against import disagreements
 from agentkit.closed_loop.cells import MODEL, SCENARIOS, Row, run_cell
-from agentkit.closed_loop.record import SECOND, main
+from agentkit.closed_loop.record import LONG, SECOND, SLOW, main
 from agentkit.closed_loop.recorded import RECORDED, Recorded, as_text, load_recorded
 from agentkit.closed_loop.survival import LISTS, POLICY_NAMES, WITHOUT_RECALL, survival
 from agentkit.policies.registry import POLICIES
@@ -45,9 +45,11 @@ def test_what_survives_again_is_the_recorded(recorded: Recorded) -> None:
 
 def test_the_record_is_whole_and_small(recorded: Recorded) -> None:
     for scenario in SCENARIOS:
-        assert [row.policy for row in recorded.rows_of(scenario)] == list(POLICIES)
+        left_out = SLOW if scenario == LONG else ()
+        assert [row.policy for row in recorded.rows_of(scenario)] == [name for name in POLICIES if name not in left_out]
         assert [one.policy for one in recorded.replayed_of(scenario)] == list(POLICIES)
-        assert disagreements(recorded.replayed_of(scenario), recorded.rows_of(scenario), apart=1)
+        replayed = [one for one in recorded.replayed_of(scenario) if one.policy not in left_out]
+        assert disagreements(replayed, recorded.rows_of(scenario), apart=1)
     assert {s.policy for s in recorded.survival} == {*POLICY_NAMES, WITHOUT_RECALL}
     assert {s.keep_list for s in recorded.survival} == set(LISTS)
     assert RECORDED.stat().st_size < 150_000
