@@ -12,12 +12,12 @@ from typing import Any
 from agentkit.budget import Budget
 from agentkit.live_cli import add_live_options, run_live
 from agentkit.policies.registry import POLICIES
-from agentkit.pricing import Prices, UnknownModel, prices
+from agentkit.pricing import prices
 from agentkit.replay.caches import CACHES
 from agentkit.replay.frontier import Score, Settings, as_table, compare_policies, frontier
 from agentkit.replay.run import OPEN_LOOP
 from agentkit.replay.summaries import STAND_IN
-from agentkit.sessions import Session, load
+from agentkit.replay_cli import own_prices, read_session
 
 BUDGET = 200_000
 """Tokens: a usual window. The policies may use 80 % of it unless they have a rule of their own."""
@@ -60,9 +60,9 @@ def run_compare(options: argparse.Namespace) -> int:
     if options.processes is not None and options.processes < 1:
         raise ValueError(f"--processes is 1 or more, not {options.processes}")
     found = prices(options.prices) if options.prices else None
-    sessions = [_read(path) for path in options.file]
+    sessions = [read_session(path) for path in options.file]
     budget = Budget.share(options.budget)
-    pairs = [(session, Settings(found or _own_prices(session), budget, options.cache)) for session in sessions]
+    pairs = [(session, Settings(found or own_prices(session), budget, options.cache)) for session in sessions]
     show = not options.no_progress and sys.stderr.isatty()
     chosen = options.policy or tuple(POLICIES)
     scores = compare_policies(pairs, chosen, processes=options.processes, progress=show)
@@ -101,17 +101,3 @@ def _write_picture(path: Path, scores: list[Score], labels: list[str], sessions:
         path.write_bytes(picture)
     except OSError as error:
         raise ValueError(f"--png {path}: {error.strerror}") from None
-
-
-def _read(path: Path) -> Session:
-    session = load(path)
-    if session.warnings:
-        print(f"agentkit: {path}: {session.report()}", file=sys.stderr)
-    return session
-
-
-def _own_prices(session: Session) -> Prices:
-    try:
-        return prices(session.model)
-    except UnknownModel as error:
-        raise UnknownModel(f"{session.id}: {error}; name a model with --prices") from None

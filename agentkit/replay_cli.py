@@ -81,8 +81,8 @@ def run_replay(options: argparse.Namespace) -> int:
     schedule = _schedule(options)
     found = prices(options.prices) if options.prices else None
     for path in options.file:
-        session = _read(path)
-        listed = found or _own_prices(session)
+        session = read_session(path)
+        listed = found or own_prices(session)
         counted = count(session)
         run = replay(counted, schedule, listed, _cache(options, listed))
         compared = compare(counted) if options.policy == "as-recorded" and session.billed else None
@@ -96,14 +96,16 @@ def run_replay(options: argparse.Namespace) -> int:
     return 0
 
 
-def _read(path: Path) -> Session:
+def read_session(path: Path) -> Session:
+    """Load a session and print what had to be left out of it."""
     session = load(path)
     if session.warnings:
         print(f"agentkit: {path}: {session.report()}", file=sys.stderr)
     return session
 
 
-def _own_prices(session: Session) -> Prices:
+def own_prices(session: Session) -> Prices:
+    """Return the example prices of the session's own model. Raises `UnknownModel` that names the session."""
     try:
         return prices(session.model)
     except UnknownModel as error:
@@ -190,8 +192,8 @@ def run_sweep(options: argparse.Namespace) -> int:
 
     keeps = [round(k) for k in numbers(options.keep, whole=True)]
     thresholds = [_tokens(t, options.budget) for t in numbers(options.threshold)]
-    session = _read(options.file)
-    listed = prices(options.prices) if options.prices else _own_prices(session)
+    session = read_session(options.file)
+    listed = prices(options.prices) if options.prices else own_prices(session)
     job = Job(session, listed, _middle(options), options.unit, options.cache, life=options.life)
     show = not options.no_progress and sys.stderr.isatty()
     cells = sweep(job, list(dict.fromkeys(keeps)), list(dict.fromkeys(thresholds)), progress=show)

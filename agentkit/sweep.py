@@ -15,6 +15,7 @@ from typing import Any
 from agentkit.caching.prefix import Life
 from agentkit.compaction.cut import Keep
 from agentkit.pricing import Prices
+from agentkit.progress import bar
 from agentkit.replay.caches import cache_for
 from agentkit.replay.counted import Counted, count
 from agentkit.replay.run import replay_sums
@@ -79,7 +80,7 @@ def sweep(
     groups = _same_cuts(job, counted, cells)
     work = [group[0] for group in groups]
     _remember(job, counted)
-    with _bar(progress, len(work)) as advance, _pool(executor, len(work)) as pool:
+    with bar(progress, len(work), "sweep") as advance, _pool(executor, len(work)) as pool:
         found = _here(job, counted, work, advance) if pool is None else _there(pool, job, work, chunks, advance)
     by_cell = {cell: replace(found[group[0]], keep=cell[0], threshold=cell[1]) for group in groups for cell in group}
     return [by_cell[cell] for cell in cells]
@@ -170,22 +171,3 @@ def _pool(executor: Executor | None, cells: int) -> Iterator[Executor | None]:
 
         with ProcessPoolExecutor(processors) as pool:
             yield pool
-
-
-@contextmanager
-def _bar(progress: bool | Callable[[int], Any], total: int) -> Iterator[Callable[[int], Any]]:
-    if progress is True:
-        from tqdm import tqdm
-
-        with tqdm(total=total, unit=" replays", desc="sweep") as bar:
-            yield bar.update
-        return
-    done = 0
-
-    def advance(more: int) -> None:
-        nonlocal done
-        done += more
-        if callable(progress):
-            progress(done)
-
-    yield advance

@@ -17,7 +17,8 @@ MODULES = sorted(PACKAGE)
 
 FLOORS: dict[int, str] = {
     1: "messages",
-    2: "providers recovery providers.base protocol settle tokens vocabulary log ledger.* references cache_rules pricing",
+    2: "providers recovery providers.base protocol settle tokens vocabulary log ledger.* references cache_rules pricing "
+    "progress",
     3: "budget break_even caching.* calibration compaction.* kv.* repomap.* "
     "recovery.overflow recovery.learned recovery.retry",
     4: "providers.* simulator.*",
@@ -39,7 +40,7 @@ THIRD_PARTY: dict[str, str] = {
     "numpy": "kv.* policies.ranking replay.segments replay.optimum figures.frontier",
     "genai_prices": "pricing",
     "matplotlib": "figures.*",
-    "tqdm": "sweep replay.frontier closed_loop.live",
+    "tqdm": "progress closed_loop.live",
     "bm25s": "policies.ranking",
     "rustworkx": "repomap.graph",
     "tree_sitter": "repomap.symbols",

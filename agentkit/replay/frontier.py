@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +13,7 @@ from agentkit.compaction.compactor import Compactor
 from agentkit.policies.base import Policy
 from agentkit.policies.registry import POLICIES, make_policy
 from agentkit.pricing import Prices
+from agentkit.progress import bar
 from agentkit.providers.base import Provider
 from agentkit.replay.any_policy import replay_policy
 from agentkit.replay.caches import cache_for
@@ -98,7 +98,7 @@ def compare_policies(
         raise ValueError("there is nothing to compare: give at least one session and one policy")
     tasks, best = list(_tasks(sessions, names)), 0.0
     found: dict[str, Score] = {}
-    with _bar(progress, len(sessions) * len(names)) as advance:
+    with bar(progress, len(sessions) * len(names), "compare") as advance:
         for scores, optimum in _results(tasks, min(processes or os.cpu_count() or 1, len(tasks))):
             best += optimum
             for score in scores:
@@ -190,25 +190,6 @@ def _results(tasks: Sequence[Task], processes: int) -> Iterator[tuple[list[Score
     with ProcessPoolExecutor(processes) as pool:
         for future in as_completed([pool.submit(work_on, task) for task in tasks]):
             yield future.result()
-
-
-@contextmanager
-def _bar(progress: bool | Callable[[int], Any], total: int) -> Iterator[Callable[[int], Any]]:
-    if progress is True:
-        from tqdm import tqdm
-
-        with tqdm(total=total, unit=" replays", desc="compare") as bar:
-            yield bar.update
-        return
-    done = 0
-
-    def advance(more: int) -> None:
-        nonlocal done
-        done += more
-        if callable(progress):
-            progress(done)
-
-    yield advance
 
 
 # ------------------------------------------------------------------------------------------------------------------- table
