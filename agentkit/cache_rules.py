@@ -59,3 +59,9 @@ def cache_rule(provider: str, model: str = "") -> CacheRule:
         row["source"],
         row["date"],
     )
+
+
+def storing_costs(rule: CacheRule, kind: str) -> bool:
+    """Say whether storing has a price of its own under the cache model `kind`: at marks, or where writes are charged."""
+    marked = {row["cache"] for row in table()["rules"].values() if row.get("marks")}
+    return kind in marked or (rule.charged and kind == rule.kind)

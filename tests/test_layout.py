@@ -40,7 +40,7 @@ THIRD_PARTY: dict[str, str] = {
     "numpy": "kv.* policies.ranking replay.segments replay.optimum figures.frontier",
     "genai_prices": "pricing",
     "matplotlib": "figures.*",
-    "tqdm": "progress closed_loop.live",
+    "tqdm": "progress",
     "bm25s": "policies.ranking",
     "rustworkx": "repomap.graph",
     "tree_sitter": "repomap.symbols",

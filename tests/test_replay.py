@@ -39,11 +39,12 @@ from agentkit.replay import (
     replay_policy,
 )
 from agentkit.replay.caches import Charged, Forgets
+from agentkit.replay.exact import Exact
 from agentkit.replay.references import find_references, identifiers
 from agentkit.replay.schedules import View
 from agentkit.replay.summaries import question_before, stand_in
 from agentkit.sessions import Item, Session, loads, save
-from agentkit.tokens import TextEstimator, relative_error
+from agentkit.tokens import relative_error
 
 FLASH, GPT, OPUS = "deepseek-flash", "gpt-5.4", "claude-opus-4-5"
 PLAIN = plain("plain", fresh=1.0, read=0.1, write=1.25, output=5.0)
@@ -170,20 +171,6 @@ def test_a_schedule_cuts_where_the_compactor_cuts(counted: Counted, amount: int,
         elif view.size(point.end) >= policy.threshold:
             assert wanted == 0 or checked
     assert checked or unit != "messages"
-
-
-class Exact(TextEstimator):
-    """An estimator that knows what a replay will count."""
-
-    def __init__(self, counted: Counted) -> None:
-        super().__init__()
-        self.counted = counted
-
-    def message(self, message: Message) -> int:
-        return len(self.counted.texts.counter.message(message).tokens)
-
-    def text(self, text: str) -> int:
-        return len(self.counted.texts.text(text).tokens)
 
 
 @given(conversations(min_turns=2, max_turns=6), st.integers(1, 6), st.sampled_from(["user", "pair"]), st.integers(100, 400))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from agentkit.closed_loop.cells import MODEL, SCENARIOS, Row, provider_for, run_cell
 from agentkit.policies.registry import POLICIES
 from agentkit.pricing import prices
+from agentkit.progress import bar
 from agentkit.scenarios.library import scenario as find_scenario
 
 Task = TypeVar("Task")
@@ -49,31 +49,20 @@ def spread(
 ) -> list[Result]:
     """Return `work` of each task in order, done by several processes; `progress` names a bar (empty: none)."""
     count = min(processes or os.cpu_count() or 1, len(tasks))
-    with _bar(progress, len(tasks)) as advance:
+    with bar(bool(progress), len(tasks), progress, "runs") as advance:
+
+        def counted(result: Result) -> Result:
+            advance(1)
+            return result
+
         if count <= 1:
-            return [advance(work(task)) for task in tasks]
+            return [counted(work(task)) for task in tasks]
         from concurrent.futures import ProcessPoolExecutor  # here: it loads all of multiprocessing
 
         with ProcessPoolExecutor(count) as pool:
             # The last tasks are the longest: they begin first, so that no process is left alone with one at the end.
             futures = [pool.submit(work, task) for task in reversed(tasks)]
-            return [advance(future.result()) for future in futures][::-1]
-
-
-@contextmanager
-def _bar(name: str, total: int) -> Iterator[Callable[[Result], Result]]:
-    if not name:
-        yield lambda result: result
-        return
-    from tqdm import tqdm
-
-    with tqdm(total=total, unit=" runs", desc=name) as bar:
-
-        def advance(result: Result) -> Result:
-            bar.update()
-            return result
-
-        yield advance
+            return [counted(future.result()) for future in futures][::-1]
 
 
 COLUMNS: Mapping[str, Callable[[Row], str | int]] = {

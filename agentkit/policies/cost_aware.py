@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agentkit.cache_rules import cache_rule
+from agentkit.cache_rules import cache_rule, storing_costs
 from agentkit.compaction.compactor import Compactor, Outcome, assemble
 from agentkit.compaction.prompts import summary_prompt
 from agentkit.compaction.transcript import flatten
@@ -53,8 +53,8 @@ class Terms:
         kind = cache or rule.kind
         if kind == "none":
             return cls(rates.fresh, rates.fresh, rates.fresh, rates.output)
-        paid = kind == "anthropic" or (rule.charged and kind == rule.kind)
-        return cls(rates.fresh, rates.read, rates.write if paid else rates.fresh, rates.output)
+        write = rates.write if storing_costs(rule, kind) else rates.fresh
+        return cls(rates.fresh, rates.read, write, rates.output)
 
 
 USUAL = Terms(1.0, 0.1, 1.25, 5.0)

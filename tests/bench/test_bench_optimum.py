@@ -64,6 +64,8 @@ def test_the_optimum_of_the_longest_session(number: int, show: Callable[[str], N
     found = optimum(counted, profile.prices, cuts, cache=profile.cache)
     took = time.process_time() - start
     show(f"optimum, {LONG}, {profile.name}: {took:.2f} s (target 1 s), {found.compactions} compactions, {found.usd:.3f} USD")
+    never = optimum(counted, profile.prices, [0] * len(cuts), cache=profile.cache)
+    assert never.compactions == 0 and 0 < found.usd < never.usd and found.compactions > 0
 
 
 def test_compare_over_all_sessions(show: Callable[[str], None]) -> None:
